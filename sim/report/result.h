@@ -1,0 +1,88 @@
+/* A result of either backend: one struct, one JSON schema ("longhaul.result/1"), one table. No SimGrid, no MPI.
+ *
+ * Words as in README: baseline = same strategy on the same GPUs in one site; efficiency = baseline step / step;
+ * exposed = step - step with free communication; slack = largest extra one-way WAN delay that leaves the step unchanged;
+ * bound by = the resource whose idealisation shortens the step most; floor = what no schedule of the strategy can beat.
+ */
+#ifndef LONGHAUL_RESULT_H
+#define LONGHAUL_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "configs/scenario.h"
+#include "sim/training/model.h"
+
+enum bound { BOUND_COMPUTE, BOUND_BUBBLE, BOUND_WAN_RATE, BOUND_WAN_LATENCY, BOUND_WINDOW, BOUND_FABRIC, BOUND_COUNT };
+const char *bound_name(enum bound bound); /* "compute", "bubble", "WAN rate", "WAN latency", "window", "fabric" */
+
+enum fidelity { FIDELITY_MESSAGE, FIDELITY_BULK, FIDELITY_FOLDED };
+const char *fidelity_name(enum fidelity fidelity);
+
+struct wan_result {
+    size_t from, to; /* site indices; one entry per link and direction */
+    double bytes;    /* per step */
+    double utilisation;            /* mean over the step, 0..1 */
+    double peak_utilisation;       /* mean over the busiest 1/1000 of the step, 0..1 */
+    double rate_per_gpu_bit_per_s; /* bytes * 8 / step / GPUs of the sending site */
+};
+
+struct step_result {
+    double step_s;
+    double tokens_per_s;
+    double mfu[2]; /* [FLOPS_GQA], [FLOPS_MHA] */
+    enum fidelity fidelity;
+    uint64_t messages;
+};
+
+struct strategy_result {
+    size_t strategy; /* index into scenario->strategies */
+    struct step_result step;
+    struct step_result baseline;
+    double efficiency;     /* baseline step / step */
+    double free_step_s;    /* step with free communication */
+    double bubble_s;       /* free step - compute */
+    double compute_s;      /* what the busiest rank computes */
+    double exposed_comm_s; /* >= 0 */
+    double slack_s;        /* >= 0, one way; INFINITY when nothing crosses the WAN */
+    double floor_s;
+    enum bound floor_bound; /* which term of the floor is the largest */
+    enum bound bound_by;
+    double gain_s[BOUND_COUNT]; /* step - step with that resource ideal, >= 0 */
+    size_t wan_count;
+    struct wan_result *wan; /* owned */
+    struct memory memory;
+};
+
+/* How the compute time was found. */
+struct calibration_result {
+    bool calibrated;                  /* false: kernel_efficiency was used */
+    enum flops_convention convention; /* under which the measured MFU was read; UNSTATED when a step time was given */
+    double measured_step_s;           /* that the calibration reproduces */
+    double forward_s;   /* one layer, one micro-batch, one tensor-parallel group */
+    double kernel_efficiency; /* share of peak that the compute alone reaches (GQA-aware flops) */
+    int runs;
+};
+
+struct result {
+    const struct scenario *scenario; /* not owned */
+    const char *backend;             /* "sim" or "emu" */
+    struct calibration_result calibration;
+    size_t strategy_count;
+    struct strategy_result *strategies; /* owned */
+    /* Where the calibration's source does not state its flops convention: the same scenario read the other way. NULL otherwise. Owned. */
+    struct result *other_reading;
+};
+
+void result_free(struct result *result); /* frees what it owns, not the struct; NULL is fine */
+
+/* JSON, schema longhaul.result/1; byte-identical for the same result. Caller owns; NULL when out of memory. */
+json_t *result_to_json(const struct result *result);
+
+/* The table, the references, the sentence. colour: ANSI colours (only for terminals). width: columns of the terminal, 0 for 100. */
+void result_print(const struct result *result, FILE *out, bool colour, int width);
+
+#endif
