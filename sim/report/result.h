@@ -1,8 +1,9 @@
 /* A result of either backend: one struct, one JSON schema ("longhaul.result/1"), one table. No SimGrid, no MPI.
  *
  * Words as in README: baseline = same strategy on the same GPUs in one site; efficiency = baseline step / step;
- * exposed = step - step with free communication; slack = largest extra one-way WAN delay that leaves the step unchanged;
- * bound by = the resource whose idealisation shortens the step most; floor = what no schedule of the strategy can beat.
+ * exposed = step - step with free communication; slack = largest extra one-way WAN delay that leaves the step
+ * unchanged; bound by = the resource whose idealisation shortens the step most; floor = what no schedule of the
+ * strategy can beat.
  */
 #ifndef LONGHAUL_RESULT_H
 #define LONGHAUL_RESULT_H
@@ -23,8 +24,8 @@ enum fidelity { FIDELITY_MESSAGE, FIDELITY_BULK, FIDELITY_FOLDED };
 const char *fidelity_name(enum fidelity fidelity);
 
 struct wan_result {
-    size_t from, to; /* site indices; one entry per link and direction */
-    double bytes;    /* per step */
+    size_t from, to;               /* site indices; one entry per link and direction */
+    double bytes;                  /* per step */
     double utilisation;            /* mean over the step, 0..1 */
     double peak_utilisation;       /* mean over the busiest 1/1000 of the step, 0..1 */
     double rate_per_gpu_bit_per_s; /* bytes * 8 / step / GPUs of the sending site */
@@ -62,8 +63,8 @@ struct calibration_result {
     bool calibrated;                  /* false: kernel_efficiency was used */
     enum flops_convention convention; /* under which the measured MFU was read; UNSTATED when a step time was given */
     double measured_step_s;           /* that the calibration reproduces */
-    double forward_s;   /* one layer, one micro-batch, one tensor-parallel group */
-    double kernel_efficiency; /* share of peak that the compute alone reaches (GQA-aware flops) */
+    double forward_s;                 /* one layer, one micro-batch, one tensor-parallel group */
+    double kernel_efficiency;         /* share of peak that the compute alone reaches (GQA-aware flops) */
     int runs;
 };
 
@@ -73,16 +74,28 @@ struct result {
     struct calibration_result calibration;
     size_t strategy_count;
     struct strategy_result *strategies; /* owned */
-    /* Where the calibration's source does not state its flops convention: the same scenario read the other way. NULL otherwise. Owned. */
+    size_t note_count;
+    char **notes; /* owned, each too; one sentence per approximation the backend made; printed under the table */
+    /* Where the calibration's source does not state its flops convention: the same scenario read the other way. NULL
+     * otherwise. Owned. */
     struct result *other_reading;
 };
 
 void result_free(struct result *result); /* frees what it owns, not the struct; NULL is fine */
 
-/* JSON, schema longhaul.result/1; byte-identical for the same result. Caller owns; NULL when out of memory. */
+/* The strategy with the shortest step among those that fit in memory (ties: the first); NULL when none fits. Points
+ * into result. */
+const struct strategy_result *result_best(const struct result *result);
+
+/* JSON, schema longhaul.result/1 (README.md beside this file); byte-identical for the same result. Figures that are not
+ * finite become null. Caller owns; NULL when out of memory. */
 json_t *result_to_json(const struct result *result);
 
-/* The table, the references, the sentence. colour: ANSI colours (only for terminals). width: columns of the terminal, 0 for 100. */
+/* Writes result_to_json's document with 17 significant digits and a newline at the end. 0, -ENOMEM or -EIO. */
+int result_dump_json(const struct result *result, FILE *out, struct err *err);
+
+/* The table, the references, the sentence. colour: ANSI colours (only for terminals). width: columns of the terminal, 0
+ * for 100. One line per row where that fits (about 150 columns), two below. */
 void result_print(const struct result *result, FILE *out, bool colour, int width);
 
 #endif

@@ -1,0 +1,49 @@
+#include "sim/report/result.h"
+
+#include <stdlib.h>
+
+static const char *const bound_names[BOUND_COUNT] = {
+    [BOUND_COMPUTE] = "compute",         [BOUND_BUBBLE] = "bubble", [BOUND_WAN_RATE] = "WAN rate",
+    [BOUND_WAN_LATENCY] = "WAN latency", [BOUND_WINDOW] = "window", [BOUND_FABRIC] = "fabric",
+};
+
+static const char *const fidelity_names[] = {
+    [FIDELITY_MESSAGE] = "message",
+    [FIDELITY_BULK] = "bulk",
+    [FIDELITY_FOLDED] = "folded",
+};
+
+const char *bound_name(enum bound bound)
+{
+    return bound_names[bound];
+}
+
+const char *fidelity_name(enum fidelity fidelity)
+{
+    return fidelity_names[fidelity];
+}
+
+const struct strategy_result *result_best(const struct result *result)
+{
+    const struct strategy_result *best = NULL;
+    for (size_t i = 0; i < result->strategy_count; i++) {
+        const struct strategy_result *candidate = &result->strategies[i];
+        if (!candidate->memory.out_of_memory && (best == NULL || candidate->step.step_s < best->step.step_s))
+            best = candidate;
+    }
+    return best;
+}
+
+void result_free(struct result *result)
+{
+    if (result == NULL)
+        return;
+    for (size_t i = 0; i < result->strategy_count; i++)
+        free(result->strategies[i].wan);
+    free(result->strategies);
+    for (size_t i = 0; i < result->note_count; i++)
+        free(result->notes[i]);
+    free(result->notes);
+    result_free(result->other_reading);
+    free(result->other_reading);
+}
