@@ -36,6 +36,15 @@ static json_t *unsigned_integer(uint64_t value)
     return json_string(digits);
 }
 
+/* The array with one more item, or NULL (and the array freed) when out of memory. */
+static json_t *append(json_t *array, json_t *item)
+{
+    if (json_array_append_new(array, item) == 0)
+        return array;
+    json_decref(array);
+    return NULL;
+}
+
 static json_t *mfu_to_json(const double mfu[2])
 {
     return json_pack("{s:o, s:o}", convention_name(FLOPS_GQA), number(mfu[FLOPS_GQA]), convention_name(FLOPS_MHA),
@@ -60,16 +69,13 @@ static json_t *gain_to_json(const double gain_s[BOUND_COUNT])
 static json_t *wan_to_json(const struct scenario *scenario, const struct strategy_result *strategy)
 {
     json_t *links = json_array();
-    for (size_t i = 0; i < strategy->wan_count; i++) {
+    for (size_t i = 0; links != NULL && i < strategy->wan_count; i++) {
         const struct wan_result *wan = &strategy->wan[i];
         json_t *link = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "from", text(scenario->sites[wan->from].name), "to",
                                  text(scenario->sites[wan->to].name), "bytes", number(wan->bytes), "utilisation",
                                  number(wan->utilisation), "peak_utilisation", number(wan->peak_utilisation),
                                  "rate_per_gpu_bit_per_s", number(wan->rate_per_gpu_bit_per_s));
-        if (json_array_append_new(links, link) != 0) {
-            json_decref(links);
-            return NULL;
-        }
+        links = append(links, link);
     }
     return links;
 }
@@ -101,12 +107,8 @@ static json_t *strategy_to_json(const struct scenario *scenario, const struct st
 static json_t *strategies_to_json(const struct result *result)
 {
     json_t *strategies = json_array();
-    for (size_t i = 0; i < result->strategy_count; i++) {
-        if (json_array_append_new(strategies, strategy_to_json(result->scenario, &result->strategies[i])) != 0) {
-            json_decref(strategies);
-            return NULL;
-        }
-    }
+    for (size_t i = 0; strategies != NULL && i < result->strategy_count; i++)
+        strategies = append(strategies, strategy_to_json(result->scenario, &result->strategies[i]));
     return strategies;
 }
 
@@ -155,12 +157,9 @@ static json_t *references_to_json(const struct result *result)
     json_t *references = json_array();
     for (size_t i = 0; i < result->scenario->reference_count; i++) {
         const struct reference *reference = &result->scenario->references[i];
-        for (size_t reading = 0; reading < reference_readings(reference); reading++) {
+        for (size_t reading = 0; references != NULL && reading < reference_readings(reference); reading++) {
             struct comparison comparison = reference_compare(result, reference, reading);
-            if (json_array_append_new(references, comparison_to_json(result, &comparison)) != 0) {
-                json_decref(references);
-                return NULL;
-            }
+            references = append(references, comparison_to_json(result, &comparison));
         }
     }
     return references;
@@ -169,8 +168,8 @@ static json_t *references_to_json(const struct result *result)
 static json_t *notes_to_json(const struct result *result)
 {
     json_t *notes = json_array();
-    for (size_t i = 0; i < result->note_count; i++)
-        json_array_append_new(notes, text(result->notes[i]));
+    for (size_t i = 0; notes != NULL && i < result->note_count; i++)
+        notes = append(notes, text(result->notes[i]));
     return notes;
 }
 

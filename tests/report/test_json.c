@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/report/fixture.h"
+#include "tests/report/runner.h"
 
 static char *dump(const struct result *result)
 {
@@ -189,7 +190,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("report/json");
     TCase *tests = tcase_create("json");
     tcase_add_test(tests, schema_fields);
     tcase_add_test(tests, wan_both_directions);
@@ -198,10 +198,5 @@ int main(void)
     tcase_add_test(tests, never_nan);
     tcase_add_test(tests, any_name_and_seed);
     tcase_add_test(tests, write_error_is_told);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_cases("report/json", tests);
 }

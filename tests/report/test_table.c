@@ -7,6 +7,7 @@
 
 #include "sim/report/text.h"
 #include "tests/report/fixture.h"
+#include "tests/report/runner.h"
 
 static void expect(const char *text, const char *part)
 {
@@ -131,7 +132,6 @@ int main(int argc, char **argv)
 {
     if (argc == 3)
         return show((size_t)atoi(argv[1]), atoi(argv[2]));
-    Suite *suite = suite_create("report/table");
     TCase *tests = tcase_create("table");
     tcase_add_test(tests, says_everything);
     tcase_add_loop_test(tests, fits_the_terminal, 0, 12);
@@ -139,10 +139,5 @@ int main(int argc, char **argv)
     tcase_add_test(tests, none_fits);
     tcase_add_test(tests, slower_but_more_efficient);
     tcase_add_test(tests, assumed_and_no_wan);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_cases("report/table", tests);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/report/text.h"
+#include "tests/report/runner.h"
 
 START_TEST(columns)
 {
@@ -73,17 +74,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("report/text");
     TCase *tests = tcase_create("text");
     tcase_add_test(tests, columns);
     tcase_add_loop_test(tests, cleaning, 0, sizeof cleanings / sizeof *cleanings);
     tcase_add_loop_test(tests, counting, 0, sizeof counts / sizeof *counts);
     tcase_add_test(tests, wrapping);
     tcase_add_test(tests, times);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_cases("report/text", tests);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "sim/report/timeline.h"
+#include "tests/report/runner.h"
 
 static json_t *events_of(const struct timeline *timeline)
 {
@@ -166,7 +167,6 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("report/timeline");
     TCase *tests = tcase_create("timeline");
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, fields);
@@ -176,10 +176,5 @@ int main(void)
     tcase_add_loop_test(tests, bad_times_are_told, 0, 3);
     tcase_add_test(tests, full_disk_is_told);
     tcase_add_test(tests, a_million_events);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_cases("report/timeline", tests);
 }
