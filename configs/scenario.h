@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "err.h"
+#include "configs/err.h"
 
 enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_INT8, DTYPE_INT4, DTYPE_COUNT };
 
@@ -91,7 +91,7 @@ struct training {
     double optimizer_bytes_per_parameter; /* Adam in fp32 with master weights: 12 */
     enum recompute recompute;
     double kernel_efficiency; /* (0, 1]: share of peak that the kernels reach; used, and said to be assumed, where nothing calibrates */
-    bool kernel_efficiency_given;
+    bool kernel_efficiency_given; /* it differs from the default of 60 %: the user chose it */
 };
 
 /* MFU conventions of FACTS.md; UNSTATED: calibrate and print under both. */
@@ -156,12 +156,15 @@ struct scenario {
 
 /* Loads a scenario: path_or_preset is a file if it exists or contains '/', else a shipped preset's name.
  * sets: set_count texts "KEY=VALUE" as given to --set, applied before validation (wan.rtt=5ms touches every WAN link,
- * wan.0.rtt one, strategies.har.depth the one of that name).
+ * wan.0.rtt one, strategies.har.overlap.depth the one of that name; "KEY=" removes the key, so that its default applies).
  * On success *scenario is filled (free with scenario_free). On failure returns -EINVAL / -ENOENT / -ENOMEM with one
  * line "file:line:column: what is wrong; what would be right" and leaves *scenario zeroed. Never prints. */
 int scenario_load(const char *path_or_preset, const char *const *sets, size_t set_count, struct scenario *scenario,
                   struct err *err);
-void scenario_free(struct scenario *scenario);
+/* The same from text in memory; file names it in messages. */
+int scenario_parse(const char *file, const char *text, size_t length, const char *const *sets, size_t set_count,
+                   struct scenario *scenario, struct err *err);
+void scenario_free(struct scenario *scenario); /* frees what it owns and zeroes it; a zeroed scenario is fine */
 
 /* The resolved scenario, every default visible, with units in the values, in the keys of the YAML input (so the dump can be
  * loaded again and gives the same scenario). Caller owns the result; NULL when out of memory. */

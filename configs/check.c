@@ -1,0 +1,181 @@
+#include <string.h>
+
+#include "configs/keys.h"
+#include "configs/read.h"
+
+/* Points at a key's value, or at the nearest thing above it that the file has. */
+#define FAIL(path, ...) node_fail(node_nearest(root, path), err, __VA_ARGS__)
+
+/* Points at list[index].key. */
+static const struct node *element(const struct node *root, const char *list, size_t index, const char *key)
+{
+    const struct node *node = node_get(root, list);
+    node = node ? node_at(node, index) : root;
+    const struct node *member = node_get(node, key);
+    return member ? member : node;
+}
+
+static int check_site_names(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    for (size_t i = 0; i < scenario->site_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(scenario->sites[i].name, scenario->sites[k].name))
+                return node_fail(element(root, "datacenters", i, "name"), err,
+                                 "two data centres are named '%s'; give each its own name", scenario->sites[i].name);
+    return 0;
+}
+
+static int check_strategy_names(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    for (size_t i = 0; i < scenario->strategy_count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!strcmp(scenario->strategies[i].name, scenario->strategies[k].name))
+                return node_fail(element(root, "strategies", i, "name"), err,
+                                 "two strategies are named '%s'; give each its own name", scenario->strategies[i].name);
+    return 0;
+}
+
+/* Every site must be reachable from the first. */
+static int check_paths(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    bool reached[SITES_MAX] = {true};
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (size_t i = 0; i < scenario->wan_count; i++) {
+            const size_t *between = scenario->wan[i].between;
+            if (reached[between[0]] != reached[between[1]])
+                reached[between[0]] = reached[between[1]] = grew = true;
+        }
+    }
+    for (size_t i = 0; i < scenario->site_count; i++)
+        if (!reached[i])
+            return node_fail(element(root, "datacenters", i, "name"), err,
+                             "no path over the WAN from '%s' to '%s'; add a link to 'wan', like {between: [%s, %s], ...}",
+                             scenario->sites[0].name, scenario->sites[i].name, scenario->sites[0].name,
+                             scenario->sites[i].name);
+    return 0;
+}
+
+static int check_model(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    const struct model_spec *model = &scenario->model;
+    if (model->hidden % model->heads)
+        return FAIL("model.heads", "%ld heads do not divide hidden %ld", model->heads, model->hidden);
+    if (model->heads % model->kv_heads)
+        return FAIL("model.kv_heads", "%ld key-value heads do not divide %ld heads", model->kv_heads, model->heads);
+    return 0;
+}
+
+static int check_peak(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    enum dtype format = scenario->training.compute;
+    for (size_t i = 0; i < scenario->site_count; i++)
+        if (scenario->sites[i].gpu.flop_per_s[format] <= 0)
+            return FAIL("training.compute", "GPU '%s' of '%s' has no %s peak; add it to the GPU's flops or compute in another format",
+                        scenario->sites[i].gpu.name, scenario->sites[i].name, dtype_names[format]);
+    return 0;
+}
+
+static int check_gpu_count(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    const struct training *training = &scenario->training;
+    long gpus = scenario_gpus(scenario), group = training->tensor * training->pipeline;
+    if (gpus > GPUS_MAX)
+        return FAIL("datacenters", "%ld GPUs in all; at most %d are possible", gpus, GPUS_MAX);
+    if (group * training->data == gpus)
+        return 0;
+    const char *place = node_get(node_get(root, "training"), "data") ? "training.data" : "training.pipeline";
+    if (gpus % group)
+        return FAIL(place, "tensor %ld x pipeline %ld = %ld GPUs a replica do not divide the %ld GPUs", training->tensor,
+                    training->pipeline, group, gpus);
+    return FAIL(place, "tensor %ld x pipeline %ld x data %ld = %ld, but there are %ld GPUs; data %ld would fit",
+                training->tensor, training->pipeline, training->data, group * training->data, gpus, gpus / group);
+}
+
+static int check_site_shape(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    const struct training *training = &scenario->training;
+    long group = training->tensor * training->pipeline;
+    for (size_t i = 0; i < scenario->site_count; i++) {
+        const struct site *site = &scenario->sites[i];
+        if (site->gpus_per_node % training->tensor)
+            return FAIL("training.tensor", "tensor %ld does not divide the %ld GPUs of a node in '%s'", training->tensor,
+                        site->gpus_per_node, site->name);
+        if (site_gpus(site) % group)
+            return FAIL("training.pipeline",
+                        "the %ld GPUs of '%s' do not hold a whole number of replicas of tensor %ld x pipeline %ld = %ld",
+                        site_gpus(site), site->name, training->tensor, training->pipeline, group);
+    }
+    return 0;
+}
+
+static int check_layers(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    const struct training *training = &scenario->training;
+    if (scenario->model.layers % training->pipeline)
+        return FAIL("training.pipeline", "pipeline %ld does not divide the model's %ld layers", training->pipeline,
+                    scenario->model.layers);
+    if (scenario->model.layers / training->pipeline % training->interleave)
+        return FAIL("training.interleave", "pipeline %ld x interleave %ld does not divide the model's %ld layers",
+                    training->pipeline, training->interleave, scenario->model.layers);
+    return 0;
+}
+
+/* The batch of one run, and that its pipeline can be filled. */
+static int check_batch(const struct node *place, const struct training *training, long data, long global_batch,
+                       struct err *err)
+{
+    long wave = data * training->micro_batch;
+    if (global_batch % wave)
+        return node_fail(place, err, "global_batch %ld is no multiple of data %ld x micro_batch %ld = %ld; %ld would fit",
+                         global_batch, data, training->micro_batch, wave, (global_batch / wave + 1) * wave);
+    long micro_batches = global_batch / wave;
+    if (training->interleave > 1 && micro_batches % training->pipeline)
+        return node_fail(place, err,
+                         "interleave %ld needs a multiple of pipeline %ld micro-batches a replica, not %ld; global_batch %ld "
+                         "would fit",
+                         training->interleave, training->pipeline, micro_batches,
+                         (micro_batches / training->pipeline + 1) * training->pipeline * wave);
+    return 0;
+}
+
+static int check_batches(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    const struct training *training = &scenario->training;
+    const struct calibrate *calibrate = &scenario->calibrate;
+    int rc = check_batch(node_nearest(root, "training.global_batch"), training, training->data, training->global_batch, err);
+    if (rc || !calibrate->present)
+        return rc;
+    return check_batch(node_nearest(root, "calibrate.global_batch"), training, calibrate->data, calibrate->global_batch,
+                       err);
+}
+
+static int check_strategies(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    const struct training *training = &scenario->training;
+    long chunk = scenario->model.layers / (training->pipeline * training->interleave);
+    for (size_t i = 0; i < scenario->strategy_count; i++) {
+        const struct strategy *strategy = &scenario->strategies[i];
+        if (strategy->order == ORDER_INTERLEAVED && strategy->allreduce != ALLREDUCE_RING)
+            return node_fail(element(root, "strategies", i, "order"), err,
+                             "order is for allreduce: ring; remove it or choose ring");
+        if (strategy->overlap == OVERLAP_CHUNKS && chunk % strategy->chunk_layers)
+            return node_fail(element(root, "strategies", i, "overlap"), err,
+                             "chunk %ld does not divide the %ld layers of a model chunk (layers / pipeline / interleave)",
+                             strategy->chunk_layers, chunk);
+    }
+    return 0;
+}
+
+static int (*const checks[])(const struct node *root, const struct scenario *scenario, struct err *err) = {
+    check_site_names, check_strategy_names, check_paths,  check_model,   check_peak,
+    check_gpu_count,  check_site_shape,     check_layers, check_batches, check_strategies,
+};
+
+int scenario_check(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof checks / sizeof checks[0]; i++)
+        rc = checks[i](root, scenario, err);
+    return rc;
+}

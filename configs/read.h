@@ -1,0 +1,15 @@
+/* From the parsed tree to struct scenario: sections, lists, presets, defaults that follow from other keys; then what must agree
+ * between keys. Both write "file:line:column: ..." and leave the scenario to be freed by the caller. */
+#ifndef LONGHAUL_READ_H
+#define LONGHAUL_READ_H
+
+#include "configs/scenario.h"
+#include "configs/yaml.h"
+
+/* scenario is zeroed. root may gain the members of presets. */
+int scenario_read(struct node *root, struct scenario *scenario, struct err *err);
+
+/* The rules that join several keys. */
+int scenario_check(const struct node *root, const struct scenario *scenario, struct err *err);
+
+#endif
