@@ -29,7 +29,7 @@ const struct preset *preset_find(enum preset_kind kind, const char *name);
 /* Writes the first comment line of the file, without "# ". Returns buffer. */
 char *preset_title(const struct preset *preset, char *buffer, size_t size);
 
-/* Writes "no GPU preset 'h10'; did you mean ...? presets: ..." into buffer. Returns buffer. */
+/* Writes "no GPU preset 'h10' (did you mean ...?); presets: ..." into buffer. Returns buffer. */
 char *preset_unknown(enum preset_kind kind, const char *name, char *buffer, size_t size);
 
 /* Turns the member `key` of a map, `NAME` or `{preset: NAME, overrides}` or a plain mapping, into a full mapping in place.

@@ -109,33 +109,21 @@ int scenario_parse(const char *file, const char *text, size_t length, const char
     return rc;
 }
 
-/* Reads a whole regular file; its size is limited before anything is read. */
+static int unreadable(const char *path, int error, struct err *err)
+{
+    return err_set(err, error == ENOENT || error == ENOMEM ? error : EINVAL,
+                   "%.400s:1:1: cannot be read: %s; give a YAML file or a preset's name", path, strerror(error));
+}
+
+/* Reads up to one byte more than yaml_parse() accepts, so that it says what is too large; works on pipes. */
 static int read_file(const char *path, char **text, size_t *length, struct err *err)
 {
-    struct stat status;
-    int rc = 0;
+    errno = 0;
     FILE *file = fopen(path, "rb");
-    *text = NULL;
-    if (!file || fstat(fileno(file), &status)) {
-        rc = err_set(err, errno, "%.400s:1:1: cannot be read: %s", path, strerror(errno));
-        goto out;
-    }
-    if (!S_ISREG(status.st_mode)) {
-        rc = err_set(err, EINVAL, "%.400s:1:1: not a regular file; a scenario is a YAML text file", path);
-        goto out;
-    }
-    if (status.st_size > YAML_BYTES_MAX) {
-        rc = err_set(err, EINVAL, "%.400s:1:1: the file is larger than 1 MiB; a scenario is a few kB", path);
-        goto out;
-    }
-    *text = malloc((size_t)status.st_size + 1);
-    if (!*text) {
-        rc = err_set(err, ENOMEM, "out of memory");
-        goto out;
-    }
-    *length = fread(*text, 1, (size_t)status.st_size, file);
-    (*text)[*length] = '\0';
-out:
+    *text = file ? malloc(YAML_BYTES_MAX + 1) : NULL;
+    if (*text)
+        *length = fread(*text, 1, YAML_BYTES_MAX + 1, file);
+    int rc = !*text || ferror(file) ? unreadable(path, errno, err) : 0;
     if (file)
         fclose(file);
     return rc;

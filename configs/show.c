@@ -105,6 +105,8 @@ static json_t *reference_to_json(const struct scenario *scenario, size_t i)
     for (size_t k = 0; object && reference_metrics[k]; k++)
         if (strcmp(reference_metrics[k], reference->metric))
             json_object_del(object, reference_metrics[k]);
+    if (object && strcmp(reference->metric, "mfu"))
+        json_object_del(object, "convention");
     return object;
 }
 

@@ -69,7 +69,7 @@ char *suggest_phrase(const char *text, const void *items, size_t count, size_t s
 {
     const char *nearest = suggest_nearest(text, items, count, stride);
     if (nearest)
-        snprintf(buffer, size, "; did you mean '%s'?", nearest);
+        snprintf(buffer, size, " (did you mean '%s'?)", nearest);
     else if (size)
         buffer[0] = '\0';
     return buffer;

@@ -8,7 +8,7 @@
  * Returns the nearest name by edit distance (a wrong case counts half), or NULL when nothing is near. */
 const char *suggest_nearest(const char *text, const void *items, size_t count, size_t stride);
 
-/* Writes "; did you mean 'NAME'?" into buffer, or "" when nothing is near. Returns buffer. */
+/* Writes " (did you mean 'NAME'?)" into buffer, or "" when nothing is near. Returns buffer. */
 char *suggest_phrase(const char *text, const void *items, size_t count, size_t stride, char *buffer, size_t size);
 
 /* Writes the names, separated by ", ", into buffer; ends in "..." where they do not fit. Returns buffer. */
