@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "configs/keys.h"
 #include "configs/read.h"
 
@@ -13,26 +11,6 @@ static const struct node *element(const struct node *root, const char *list, siz
     node = node ? node_at(node, index) : root;
     const struct node *member = node_get(node, key);
     return member ? member : node;
-}
-
-static int check_site_names(const struct node *root, const struct scenario *scenario, struct err *err)
-{
-    for (size_t i = 0; i < scenario->site_count; i++)
-        for (size_t k = 0; k < i; k++)
-            if (!strcmp(scenario->sites[i].name, scenario->sites[k].name))
-                return node_fail(element(root, "datacenters", i, "name"), err,
-                                 "two data centres are named '%s'; give each its own name", scenario->sites[i].name);
-    return 0;
-}
-
-static int check_strategy_names(const struct node *root, const struct scenario *scenario, struct err *err)
-{
-    for (size_t i = 0; i < scenario->strategy_count; i++)
-        for (size_t k = 0; k < i; k++)
-            if (!strcmp(scenario->strategies[i].name, scenario->strategies[k].name))
-                return node_fail(element(root, "strategies", i, "name"), err,
-                                 "two strategies are named '%s'; give each its own name", scenario->strategies[i].name);
-    return 0;
 }
 
 /* Every site must be reachable from the first. */
@@ -168,8 +146,7 @@ static int check_strategies(const struct node *root, const struct scenario *scen
 }
 
 static int (*const checks[])(const struct node *root, const struct scenario *scenario, struct err *err) = {
-    check_site_names, check_strategy_names, check_paths,  check_model,   check_peak,
-    check_gpu_count,  check_site_shape,     check_layers, check_batches, check_strategies,
+    check_paths, check_model, check_peak, check_gpu_count, check_site_shape, check_layers, check_batches, check_strategies,
 };
 
 int scenario_check(const struct node *root, const struct scenario *scenario, struct err *err)

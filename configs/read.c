@@ -83,6 +83,10 @@ static int read_site(struct reader *reader, struct node *node, void *into)
 {
     struct site *site = into;
     int rc = table_read(&table_site, node, node, site, reader->err);
+    for (const struct site *earlier = reader->scenario->sites; !rc && earlier < site; earlier++)
+        if (!strcmp(earlier->name, site->name))
+            rc = node_fail(node_get(node, "name"), reader->err,
+                           "two data centres are named '%s'; give each its own name", site->name);
     return rc ? rc : read_gpu(node, &site->gpu, reader->err);
 }
 
@@ -134,6 +138,10 @@ static int read_strategy(struct reader *reader, struct node *node, void *into)
 {
     struct strategy *strategy = into;
     int rc = table_read(&table_strategy, node, node, strategy, reader->err);
+    for (const struct strategy *earlier = reader->scenario->strategies; !rc && earlier < strategy; earlier++)
+        if (!strcmp(earlier->name, strategy->name))
+            rc = node_fail(node_get(node, "name"), reader->err,
+                           "two strategies are named '%s'; give each its own name", strategy->name);
     return rc ? rc : read_overlap(node, strategy, reader->err);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libfyaml.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,20 @@ static struct mark mark_of(const struct build *build, const struct fy_mark *mark
     if (result.line == 1)
         result.column += build->column_offset;
     return result;
+}
+
+/* libfyaml places quoted text behind its quote, and an absent value ("key:") nowhere. */
+static struct mark event_mark(const struct build *build, struct fy_event *event)
+{
+    const struct fy_mark *start = fy_event_start_mark(event);
+    struct mark mark = mark_of(build, start);
+    struct fy_token *token = event->type == FYET_SCALAR ? event->scalar.value : NULL;
+    enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+    if (!start && build->key)
+        return build->key_mark;
+    if ((style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && mark.column > 1)
+        mark.column--;
+    return mark;
 }
 
 /* Length of the UTF-8 character at text, 0 where it is none or a control character that text files do not hold. */
@@ -67,6 +82,8 @@ static int check_text(const struct build *build, const char *text, size_t length
         if (!step)
             return mark_fail(&mark, err, "byte 0x%02x is not UTF-8 text; a scenario is a YAML text file",
                              (unsigned char)text[i]);
+        if (text[i] == '%' && !at.column)
+            return mark_fail(&mark, err, "a directive (%%...); scenarios have none, remove the line");
         at.column = text[i] == '\n' ? 0 : at.column + 1;
         at.line += text[i] == '\n';
         i += step;
@@ -146,15 +163,36 @@ static int take_key(struct build *build, char *text, struct mark mark, struct er
     return 0;
 }
 
+/* fy_token_get_text() of libfyaml 0.7.12 leaks on many quotes in a row; its iterator does not. */
+static char *token_text(struct fy_token *token, size_t *length)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, length);
+    struct fy_token_iter *iterator = out ? fy_token_iter_create(token) : NULL;
+    bool failed = !iterator;
+    const struct fy_iter_chunk *chunk = NULL;
+    int broken = 0;
+    while (iterator && (chunk = fy_token_iter_chunk_next(iterator, chunk, &broken)))
+        fwrite(chunk->str, 1, chunk->len, out);
+    if (iterator)
+        fy_token_iter_destroy(iterator);
+    failed = (out && fclose(out)) || failed || broken;
+    if (!failed)
+        return text;
+    free(text);
+    return NULL;
+}
+
 static int take_scalar(struct build *build, struct fy_token *token, struct mark mark, struct err *err)
 {
     size_t length = 0;
-    const char *value = token ? fy_token_get_text(token, &length) : "";
-    if (value && !is_text(value, length))
-        return mark_fail(&mark, err, "an escape that stands for no character; write plain text");
-    char *text = value ? strndup(value, length) : NULL;
+    char *text = token ? token_text(token, &length) : strdup("");
     if (!text)
         return out_of_memory(err);
+    if (!is_text(text, length)) {
+        free(text);
+        return mark_fail(&mark, err, "an escape that stands for no character; write plain text");
+    }
     if (build->depth && build->open[build->depth - 1]->kind == NODE_MAP && !build->key)
         return take_key(build, text, mark, err);
     struct node *node = node_new(NODE_SCALAR, mark);
@@ -182,7 +220,7 @@ static int refuse_properties(struct build *build, struct fy_event *event, struct
 
 static int take_event(struct build *build, struct fy_event *event, struct err *err)
 {
-    struct mark mark = mark_of(build, fy_event_start_mark(event));
+    struct mark mark = event_mark(build, event);
     int rc = 0;
     switch (event->type) {
     case FYET_DOCUMENT_START:
