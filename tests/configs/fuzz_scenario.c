@@ -18,7 +18,7 @@ static void check_accepted(const struct scenario *scenario)
 {
     struct scenario again;
     struct err err = {""};
-    char *yaml;
+    char *yaml = NULL;
     json_t *json = scenario_to_json(scenario);
     require(json && !yaml_emit(json, &yaml, &err));
     require(!scenario_parse("dump", yaml, strlen(yaml), NULL, 0, &again, &err));
