@@ -27,10 +27,10 @@ static int check_paths(const struct node *root, const struct scenario *scenario,
     }
     for (size_t i = 0; i < scenario->site_count; i++)
         if (!reached[i])
-            return node_fail(element(root, "datacenters", i, "name"), err,
-                             "no path over the WAN from '%s' to '%s'; add a link to 'wan', like {between: [%s, %s], ...}",
-                             scenario->sites[0].name, scenario->sites[i].name, scenario->sites[0].name,
-                             scenario->sites[i].name);
+            return node_fail(
+                element(root, "datacenters", i, "name"), err,
+                "no path over the WAN from '%s' to '%s'; add a link to 'wan', like {between: [%s, %s], ...}",
+                scenario->sites[0].name, scenario->sites[i].name, scenario->sites[0].name, scenario->sites[i].name);
     return 0;
 }
 
@@ -49,7 +49,8 @@ static int check_peak(const struct node *root, const struct scenario *scenario, 
     enum dtype format = scenario->training.compute;
     for (size_t i = 0; i < scenario->site_count; i++)
         if (scenario->sites[i].gpu.flop_per_s[format] <= 0)
-            return FAIL("training.compute", "GPU '%s' of '%s' has no %s peak; add it to the GPU's flops or compute in another format",
+            return FAIL("training.compute",
+                        "GPU '%s' of '%s' has no %s peak; add it to the GPU's flops or compute in another format",
                         scenario->sites[i].gpu.name, scenario->sites[i].name, dtype_names[format]);
     return 0;
 }
@@ -64,8 +65,8 @@ static int check_gpu_count(const struct node *root, const struct scenario *scena
         return 0;
     const char *place = node_get(node_get(root, "training"), "data") ? "training.data" : "training.pipeline";
     if (gpus % group)
-        return FAIL(place, "tensor %ld x pipeline %ld = %ld GPUs a replica do not divide the %ld GPUs", training->tensor,
-                    training->pipeline, group, gpus);
+        return FAIL(place, "tensor %ld x pipeline %ld = %ld GPUs a replica do not divide the %ld GPUs",
+                    training->tensor, training->pipeline, group, gpus);
     return FAIL(place, "tensor %ld x pipeline %ld x data %ld = %ld, but there are %ld GPUs; data %ld would fit",
                 training->tensor, training->pipeline, training->data, group * training->data, gpus, gpus / group);
 }
@@ -77,12 +78,13 @@ static int check_site_shape(const struct node *root, const struct scenario *scen
     for (size_t i = 0; i < scenario->site_count; i++) {
         const struct site *site = &scenario->sites[i];
         if (site->gpus_per_node % training->tensor)
-            return FAIL("training.tensor", "tensor %ld does not divide the %ld GPUs of a node in '%s'", training->tensor,
-                        site->gpus_per_node, site->name);
+            return FAIL("training.tensor", "tensor %ld does not divide the %ld GPUs of a node in '%s'",
+                        training->tensor, site->gpus_per_node, site->name);
         if (site_gpus(site) % group)
-            return FAIL("training.pipeline",
-                        "the %ld GPUs of '%s' do not hold a whole number of replicas of tensor %ld x pipeline %ld = %ld",
-                        site_gpus(site), site->name, training->tensor, training->pipeline, group);
+            return FAIL(
+                "training.pipeline",
+                "the %ld GPUs of '%s' do not hold a whole number of replicas of tensor %ld x pipeline %ld = %ld",
+                site_gpus(site), site->name, training->tensor, training->pipeline, group);
     }
     return 0;
 }
@@ -105,15 +107,17 @@ static int check_batch(const struct node *place, const struct training *training
 {
     long wave = data * training->micro_batch;
     if (global_batch % wave)
-        return node_fail(place, err, "global_batch %ld is no multiple of data %ld x micro_batch %ld = %ld; %ld would fit",
+        return node_fail(place, err,
+                         "global_batch %ld is no multiple of data %ld x micro_batch %ld = %ld; %ld would fit",
                          global_batch, data, training->micro_batch, wave, (global_batch / wave + 1) * wave);
     long micro_batches = global_batch / wave;
     if (training->interleave > 1 && micro_batches % training->pipeline)
-        return node_fail(place, err,
-                         "interleave %ld needs a multiple of pipeline %ld micro-batches a replica, not %ld; global_batch %ld "
-                         "would fit",
-                         training->interleave, training->pipeline, micro_batches,
-                         (micro_batches / training->pipeline + 1) * training->pipeline * wave);
+        return node_fail(
+            place, err,
+            "interleave %ld needs a multiple of pipeline %ld micro-batches a replica, not %ld; global_batch %ld "
+            "would fit",
+            training->interleave, training->pipeline, micro_batches,
+            (micro_batches / training->pipeline + 1) * training->pipeline * wave);
     return 0;
 }
 
@@ -121,7 +125,8 @@ static int check_batches(const struct node *root, const struct scenario *scenari
 {
     const struct training *training = &scenario->training;
     const struct calibrate *calibrate = &scenario->calibrate;
-    int rc = check_batch(node_nearest(root, "training.global_batch"), training, training->data, training->global_batch, err);
+    int rc =
+        check_batch(node_nearest(root, "training.global_batch"), training, training->data, training->global_batch, err);
     if (rc || !calibrate->present)
         return rc;
     return check_batch(node_nearest(root, "calibrate.global_batch"), training, calibrate->data, calibrate->global_batch,
@@ -138,15 +143,17 @@ static int check_strategies(const struct node *root, const struct scenario *scen
             return node_fail(element(root, "strategies", i, "order"), err,
                              "order is for allreduce: ring; remove it or choose ring");
         if (strategy->overlap == OVERLAP_CHUNKS && chunk % strategy->chunk_layers)
-            return node_fail(element(root, "strategies", i, "overlap"), err,
-                             "chunk %ld does not divide the %ld layers of a model chunk (layers / pipeline / interleave)",
-                             strategy->chunk_layers, chunk);
+            return node_fail(
+                element(root, "strategies", i, "overlap"), err,
+                "chunk %ld does not divide the %ld layers of a model chunk (layers / pipeline / interleave)",
+                strategy->chunk_layers, chunk);
     }
     return 0;
 }
 
 static int (*const checks[])(const struct node *root, const struct scenario *scenario, struct err *err) = {
-    check_paths, check_model, check_peak, check_gpu_count, check_site_shape, check_layers, check_batches, check_strategies,
+    check_paths,      check_model,  check_peak,    check_gpu_count,
+    check_site_shape, check_layers, check_batches, check_strategies,
 };
 
 int scenario_check(const struct node *root, const struct scenario *scenario, struct err *err)

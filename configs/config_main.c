@@ -177,7 +177,8 @@ int main(int argc, char **argv)
     argp_parse(&parser, argc, argv, 0, NULL, &arguments);
     const struct verb *verb = arguments.verb ? find_verb(arguments.verb) : NULL;
     if (!verb || arguments.file_count < verb->least || arguments.file_count > verb->most) {
-        fprintf(stderr, "longhaul-config: %s; try --help\n", verb ? "wrong number of scenarios" : "needs a verb: check, show, list or keys");
+        fprintf(stderr, "longhaul-config: %s; try --help\n",
+                verb ? "wrong number of scenarios" : "needs a verb: check, show, list or keys");
         return EXIT_USAGE;
     }
     int code = verb->run(&arguments, &err);

@@ -44,8 +44,8 @@ static void write_array(FILE *out, int kind, int count, char **paths)
     for (int i = 0; i < count; i++) {
         const char *name = file_name(paths[i]);
         if (in_folder(paths[i], kinds[kind].folder))
-            fprintf(out, "    {\"%.*s\", \"configs/%s/%s\", text_%d, sizeof text_%d - 1},\n", (int)strcspn(name, "."), name,
-                    kinds[kind].folder, name, i, i);
+            fprintf(out, "    {\"%.*s\", \"configs/%s/%s\", text_%d, sizeof text_%d - 1},\n", (int)strcspn(name, "."),
+                    name, kinds[kind].folder, name, i, i);
     }
     fprintf(out, "};\n");
 }
@@ -65,8 +65,8 @@ int main(int argc, char **argv)
         write_array(out, kind, argc - 2, argv + 2);
     fprintf(out, "const struct preset_array preset_arrays[PRESET_KIND_COUNT] = {\n");
     for (int kind = 0; kind < KINDS; kind++)
-        fprintf(out, "    [%s] = {presets_%d, sizeof presets_%d / sizeof presets_%d[0]},\n", kinds[kind].array, kind, kind,
-                kind);
+        fprintf(out, "    [%s] = {presets_%d, sizeof presets_%d / sizeof presets_%d[0]},\n", kinds[kind].array, kind,
+                kind, kind);
     fprintf(out, "};\n");
     return fclose(out) != 0 || failed;
 }

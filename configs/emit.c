@@ -1,4 +1,5 @@
-/* JSON as YAML. libfyaml 0.7.12's event emitter writes every list in flow style, so this little subset is written here. */
+/* JSON as YAML. libfyaml 0.7.12's event emitter writes every list in flow style, so this little subset is written here.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -36,7 +36,8 @@ void err_prefix(struct err *err, const char *format, ...)
     va_end(arguments);
     size_t used = length < 0 ? 0 : (size_t)length;
     if (used + sizeof ": " < sizeof err->text)
-        snprintf(err->text + used, sizeof err->text - used, ": %.*s", (int)(sizeof err->text - used - sizeof ": "), old);
+        snprintf(err->text + used, sizeof err->text - used, ": %.*s", (int)(sizeof err->text - used - sizeof ": "),
+                 old);
     one_line(err->text);
 }
 
@@ -46,7 +47,10 @@ int err_exit_code(int negative_errno)
         int error;
         enum exit_code code;
     } known[] = {
-        {0, EXIT_FINE}, {-EINVAL, EXIT_USAGE}, {-ENOENT, EXIT_USAGE}, {-ENOTSUP, EXIT_UNAVAILABLE},
+        {0, EXIT_FINE},
+        {-EINVAL, EXIT_USAGE},
+        {-ENOENT, EXIT_USAGE},
+        {-ENOTSUP, EXIT_UNAVAILABLE},
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i].error == negative_errno)

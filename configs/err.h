@@ -1,4 +1,5 @@
-/* One error message on its way up. Whoever first knows what went wrong writes it; callers may prefix it; mains print it. */
+/* One error message on its way up. Whoever first knows what went wrong writes it; callers may prefix it; mains print
+ * it. */
 #ifndef LONGHAUL_ERR_H
 #define LONGHAUL_ERR_H
 

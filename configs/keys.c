@@ -16,17 +16,16 @@ static const char *const convention_names[] = {
     [FLOPS_GQA] = "gqa", [FLOPS_MHA] = "mha", [FLOPS_UNSTATED] = "unstated", NULL};
 static const char *const allreduce_names[] = {
     [ALLREDUCE_RING] = "ring", [ALLREDUCE_HIERARCHICAL] = "hierarchical", NULL};
-static const char *const order_names[] = {
-    [ORDER_CONTIGUOUS] = "contiguous", [ORDER_INTERLEAVED] = "interleaved", NULL};
+static const char *const order_names[] = {[ORDER_CONTIGUOUS] = "contiguous", [ORDER_INTERLEAVED] = "interleaved", NULL};
 static const char *const sharding_names[] = {
     [SHARD_NONE] = "none", [SHARD_OPTIMIZER] = "optimizer", [SHARD_PARAMETERS] = "parameters", NULL};
 
 /* The widest values that still mean something; they keep every product of the model finite. */
-#define TIME_MAX 1e7     /* s */
-#define BYTES_MAX 1e18   /* byte */
-#define RATE_MAX 1e18    /* bit/s */
-#define FLOPS_MAX 1e18   /* flop/s */
-#define COUNT_MAX 1e6    /* waves, widths, heads */
+#define TIME_MAX 1e7   /* s */
+#define BYTES_MAX 1e18 /* byte */
+#define RATE_MAX 1e18  /* bit/s */
+#define FLOPS_MAX 1e18 /* flop/s */
+#define COUNT_MAX 1e6  /* waves, widths, heads */
 #define TOKENS_MAX 1e8
 
 #define TIME .kind = KEY_QUANTITY, .dimension = DIM_TIME, .high = TIME_MAX
@@ -135,7 +134,8 @@ static const struct key model_keys[] = {
     {"hidden", COUNT, AT(model_spec, hidden), .required = true, .meaning = "width"},
     {"heads", COUNT, AT(model_spec, heads), .required = true, .meaning = "attention heads; divides hidden"},
     {"kv_heads", COUNT, AT(model_spec, kv_heads), .meaning = "key and value heads; divides heads; default: heads"},
-    {"ffn", .kind = KEY_COUNT, .low = 1, .high = 4 * COUNT_MAX, AT(model_spec, ffn), .meaning = "width of the feed-forward layer; default: 4 x hidden"},
+    {"ffn", .kind = KEY_COUNT, .low = 1, .high = 4 * COUNT_MAX, AT(model_spec, ffn),
+     .meaning = "width of the feed-forward layer; default: 4 x hidden"},
     {"gated", KEY_BOOL, AT(model_spec, gated), .initial = "false", .meaning = "SwiGLU: three matrices instead of two"},
     {"vocabulary", .kind = KEY_COUNT, .low = 1, .high = 1e8, AT(model_spec, vocabulary), .required = true,
      .meaning = "tokens known"},
@@ -158,7 +158,8 @@ static const struct key training_keys[] = {
      .meaning = "tokens of one sequence"},
     {"global_batch", .kind = KEY_COUNT, .low = 1, .high = TOKENS_MAX, AT(training, global_batch), .required = true,
      .meaning = "sequences per step; data x micro_batch divides it"},
-    {"micro_batch", COUNT, AT(training, micro_batch), .initial = "1", .meaning = "sequences a replica works on at once"},
+    {"micro_batch", COUNT, AT(training, micro_batch), .initial = "1",
+     .meaning = "sequences a replica works on at once"},
     {"compute", CHOICE(dtype_names), AT(training, compute), .initial = "bf16",
      .meaning = "number format whose peak MFU is measured against"},
     {"parameter", CHOICE(dtype_names), AT(training, parameter), .initial = "bf16",
@@ -170,7 +171,8 @@ static const struct key training_keys[] = {
     {"recompute", CHOICE(recompute_names), AT(training, recompute), .initial = "selective",
      .meaning = "activations computed again in the backward pass"},
     {"kernel_efficiency", RATIO, AT(training, kernel_efficiency), .initial = "60 %",
-     .meaning = "share of peak that kernels reach; used where nothing calibrates; at its default it is reported as assumed"},
+     .meaning =
+         "share of peak that kernels reach; used where nothing calibrates; at its default it is reported as assumed"},
 };
 const struct table table_training = {"training", "training", TABLE(training_keys)};
 
@@ -214,7 +216,8 @@ static const struct key reference_keys[] = {
     {"strategy", KEY_SECTION, .meaning = "name of the strategy the figure is for"},
     {"efficiency", RATIO_TO(2), AT(reference, value), .meaning = "one-site step / step"},
     {"step", TIME, .above = true, AT(reference, value), .meaning = "time of a step"},
-    {"tokens_per_s", .kind = KEY_NUMBER, .high = 1e15, .above = true, AT(reference, value), .meaning = "of the whole job"},
+    {"tokens_per_s", .kind = KEY_NUMBER, .high = 1e15, .above = true, AT(reference, value),
+     .meaning = "of the whole job"},
     {"mfu", RATIO, AT(reference, value), .meaning = "model flops utilisation"},
     {"convention", CHOICE(convention_names), AT(reference, convention), .initial = "unstated",
      .meaning = "how mfu counts flops"},
@@ -223,6 +226,7 @@ static const struct key reference_keys[] = {
 const struct table table_reference = {"a reference", "reference[]", TABLE(reference_keys)};
 
 const struct table *const tables_all[] = {
-    &table_scenario,  &table_site,     &table_gpu,       &table_flops,    &table_fabric,  &table_wan,       &table_transport,
-    &table_model,     &table_training, &table_calibrate, &table_strategy, &table_overlap, &table_reference, NULL,
+    &table_scenario,  &table_site,  &table_gpu,      &table_flops,     &table_fabric,   &table_wan,
+    &table_transport, &table_model, &table_training, &table_calibrate, &table_strategy, &table_overlap,
+    &table_reference, NULL,
 };

@@ -4,7 +4,14 @@
 
 #include "configs/table.h"
 
-enum { SITES_MAX = 64, WAN_MAX = 256, STRATEGIES_MAX = 64, REFERENCES_MAX = 256, GPUS_MAX = 10000000, NAME_MAX_LENGTH = 64 };
+enum {
+    SITES_MAX = 64,
+    WAN_MAX = 256,
+    STRATEGIES_MAX = 64,
+    REFERENCES_MAX = 256,
+    GPUS_MAX = 10000000,
+    NAME_MAX_LENGTH = 64
+};
 
 extern const struct table table_scenario, table_site, table_gpu, table_flops, table_fabric, table_wan, table_transport,
     table_model, table_training, table_calibrate, table_strategy, table_overlap, table_reference;

@@ -125,7 +125,8 @@ const struct node *node_nearest(const struct node *root, const char *path)
     return node;
 }
 
-__attribute__((format(printf, 3, 0))) static int mark_vfail(const struct mark *mark, struct err *err, const char *format, va_list arguments)
+__attribute__((format(printf, 3, 0))) static int mark_vfail(const struct mark *mark, struct err *err,
+                                                            const char *format, va_list arguments)
 {
     char text[ERR_TEXT_MAX];
     vsnprintf(text, sizeof text, format, arguments);

@@ -1,4 +1,5 @@
-/* What every program that takes a scenario shares: --set, --version, exit code 2 for usage, output to FILE or '-', colours. */
+/* What every program that takes a scenario shares: --set, --version, exit code 2 for usage, output to FILE or '-',
+ * colours. */
 #ifndef LONGHAUL_OPTIONS_H
 #define LONGHAUL_OPTIONS_H
 
@@ -16,8 +17,8 @@ struct options_sets {
     const char *texts[OPTIONS_SETS_MAX]; /* KEY=VALUE, borrowed from argv; hand (texts, count) to scenario_load */
 };
 
-/* A child parser with --set KEY=VALUE. Use it as `.children = (struct argp_child[]){{&options_argp}, {0}}` and in the parent's
- * ARGP_KEY_INIT set state->child_inputs[0] to a struct options_sets. */
+/* A child parser with --set KEY=VALUE. Use it as `.children = (struct argp_child[]){{&options_argp}, {0}}` and in the
+ * parent's ARGP_KEY_INIT set state->child_inputs[0] to a struct options_sets. */
 extern const struct argp options_argp;
 
 /* Call first in main: --version prints "longhaul VERSION", wrong usage exits with EXIT_USAGE. */

@@ -48,8 +48,8 @@ static int assign(const struct override *override, struct node *map, const char 
     return 0;
 }
 
-/* The member to descend into. A missing one becomes an empty map; a single value becomes one too: a preset's name is kept as
- * `preset`, anything else (overlap: none) is replaced. */
+/* The member to descend into. A missing one becomes an empty map; a single value becomes one too: a preset's name is
+ * kept as `preset`, anything else (overlap: none) is replaced. */
 static int enter(const struct override *override, struct node *map, const char *path, const char *key,
                  struct node **member, struct err *err)
 {
@@ -113,8 +113,8 @@ static int descend_list(const struct override *override, struct node *list, cons
     bool number = length && strspn(path, "0123456789") == length;
     struct node *element = number ? node_at(list, strtoul(path, NULL, 10)) : named_element(list, path, length);
     if (number && !element)
-        return mark_fail(&here, err, "no element %.*s; the list has %zu, counted from 0", (int)(length < 20 ? length : 20),
-                         path, list->count);
+        return mark_fail(&here, err, "no element %.*s; the list has %zu, counted from 0",
+                         (int)(length < 20 ? length : 20), path, list->count);
     if (element && path[length] == '=')
         return mark_fail(&here, err, "a whole element; name one of its keys, like strategies.har.allreduce=ring");
     if (element)

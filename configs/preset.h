@@ -1,5 +1,5 @@
-/* Shipped models, GPUs and scenarios: the files of configs/{models,gpus,scenarios}, embedded at build time, so that a program
- * needs no data files on a node. */
+/* Shipped models, GPUs and scenarios: the files of configs/{models,gpus,scenarios}, embedded at build time, so that a
+ * program needs no data files on a node. */
 #ifndef LONGHAUL_PRESET_H
 #define LONGHAUL_PRESET_H
 
@@ -32,8 +32,8 @@ char *preset_title(const struct preset *preset, char *buffer, size_t size);
 /* Writes "no GPU preset 'h10' (did you mean ...?); presets: ..." into buffer. Returns buffer. */
 char *preset_unknown(enum preset_kind kind, const char *name, char *buffer, size_t size);
 
-/* Turns the member `key` of a map, `NAME` or `{preset: NAME, overrides}` or a plain mapping, into a full mapping in place.
- * Does nothing where there is no such member. Returns 0, -EINVAL, -ENOMEM. */
+/* Turns the member `key` of a map, `NAME` or `{preset: NAME, overrides}` or a plain mapping, into a full mapping in
+ * place. Does nothing where there is no such member. Returns 0, -EINVAL, -ENOMEM. */
 int preset_expand(struct node *map, const char *key, enum preset_kind kind, struct err *err);
 
 /* Written by embed.c. */

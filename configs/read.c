@@ -37,7 +37,8 @@ static int read_list(struct reader *reader, const char *key, size_t least, size_
     if (list->kind != NODE_LIST)
         return node_fail(list, reader->err, "%s is a list; write '- {...}' for each element", key);
     if (list->count < least || list->count > most)
-        return node_fail(list, reader->err, "%s has %zu elements; %zu to %zu are possible", key, list->count, least, most);
+        return node_fail(list, reader->err, "%s has %zu elements; %zu to %zu are possible", key, list->count, least,
+                         most);
     *elements = calloc(list->count ? list->count : 1, element_size);
     if (!*elements)
         return err_set(reader->err, ENOMEM, "out of memory");
@@ -118,7 +119,8 @@ static int read_wan(struct reader *reader, struct node *node, void *into)
     rc = find_site(reader, between->first, &link->between[0]);
     rc = rc ? rc : find_site(reader, between->last, &link->between[1]);
     if (!rc && link->between[0] == link->between[1])
-        rc = node_fail(between->last, reader->err, "a link from '%.40s' to itself; name two data centres", between->last->text);
+        rc = node_fail(between->last, reader->err, "a link from '%.40s' to itself; name two data centres",
+                       between->last->text);
     return rc;
 }
 
@@ -140,8 +142,8 @@ static int read_strategy(struct reader *reader, struct node *node, void *into)
     int rc = table_read(&table_strategy, node, node, strategy, reader->err);
     for (const struct strategy *earlier = reader->scenario->strategies; !rc && earlier < strategy; earlier++)
         if (!strcmp(earlier->name, strategy->name))
-            rc = node_fail(node_get(node, "name"), reader->err,
-                           "two strategies are named '%s'; give each its own name", strategy->name);
+            rc = node_fail(node_get(node, "name"), reader->err, "two strategies are named '%s'; give each its own name",
+                           strategy->name);
     return rc ? rc : read_overlap(node, strategy, reader->err);
 }
 
@@ -212,7 +214,8 @@ static int read_model(struct reader *reader)
 {
     struct model_spec *model = &reader->scenario->model;
     if (!section(reader->root, "model"))
-        return node_fail(reader->root, reader->err, "a scenario needs 'model'; write a preset's name, like 'model: gpt-3-175b'");
+        return node_fail(reader->root, reader->err,
+                         "a scenario needs 'model'; write a preset's name, like 'model: gpt-3-175b'");
     int rc = preset_expand(reader->root, "model", PRESET_MODEL, reader->err);
     if (rc)
         return rc;
@@ -263,15 +266,19 @@ int scenario_read(struct node *root, struct scenario *scenario, struct err *err)
 {
     struct reader reader = {root, scenario, err};
     int rc = table_read(&table_scenario, root, root, scenario, err);
-    rc = rc ? rc : read_list(&reader, "datacenters", 1, SITES_MAX, sizeof *scenario->sites, (void **)&scenario->sites,
-                             &scenario->site_count, read_site);
-    rc = rc ? rc : read_list(&reader, "wan", 0, WAN_MAX, sizeof *scenario->wan, (void **)&scenario->wan,
-                             &scenario->wan_count, read_wan);
+    rc = rc ? rc
+            : read_list(&reader, "datacenters", 1, SITES_MAX, sizeof *scenario->sites, (void **)&scenario->sites,
+                        &scenario->site_count, read_site);
+    rc = rc ? rc
+            : read_list(&reader, "wan", 0, WAN_MAX, sizeof *scenario->wan, (void **)&scenario->wan,
+                        &scenario->wan_count, read_wan);
     rc = rc ? rc : read_sections(&reader);
-    rc = rc ? rc : read_list(&reader, "strategies", 1, STRATEGIES_MAX, sizeof *scenario->strategies,
-                             (void **)&scenario->strategies, &scenario->strategy_count, read_strategy);
+    rc = rc ? rc
+            : read_list(&reader, "strategies", 1, STRATEGIES_MAX, sizeof *scenario->strategies,
+                        (void **)&scenario->strategies, &scenario->strategy_count, read_strategy);
     rc = rc ? rc : read_calibrate(&reader);
-    rc = rc ? rc : read_list(&reader, "reference", 0, REFERENCES_MAX, sizeof *scenario->references,
-                             (void **)&scenario->references, &scenario->reference_count, read_reference);
+    rc = rc ? rc
+            : read_list(&reader, "reference", 0, REFERENCES_MAX, sizeof *scenario->references,
+                        (void **)&scenario->references, &scenario->reference_count, read_reference);
     return rc;
 }

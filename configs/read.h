@@ -1,5 +1,5 @@
-/* From the parsed tree to struct scenario: sections, lists, presets, defaults that follow from other keys; then what must agree
- * between keys. Both write "file:line:column: ..." and leave the scenario to be freed by the caller. */
+/* From the parsed tree to struct scenario: sections, lists, presets, defaults that follow from other keys; then what
+ * must agree between keys. Both write "file:line:column: ..." and leave the scenario to be freed by the caller. */
 #ifndef LONGHAUL_READ_H
 #define LONGHAUL_READ_H
 

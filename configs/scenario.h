@@ -30,15 +30,15 @@ struct gpu_spec {
 };
 
 struct model_spec {
-    char *name;       /* preset name, or "inline" */
-    long layers;      /* L >= 1 */
-    long hidden;      /* h >= 1 */
-    long heads;       /* >= 1, divides hidden */
-    long kv_heads;    /* >= 1, divides heads */
-    long ffn;         /* >= 1, width of the feed-forward layer */
-    bool gated;       /* gated feed-forward (SwiGLU): three matrices instead of two */
-    long vocabulary;  /* V >= 1 */
-    bool tied;        /* input and output embedding share their weights */
+    char *name;      /* preset name, or "inline" */
+    long layers;     /* L >= 1 */
+    long hidden;     /* h >= 1 */
+    long heads;      /* >= 1, divides hidden */
+    long kv_heads;   /* >= 1, divides heads */
+    long ffn;        /* >= 1, width of the feed-forward layer */
+    bool gated;      /* gated feed-forward (SwiGLU): three matrices instead of two */
+    long vocabulary; /* V >= 1 */
+    bool tied;       /* input and output embedding share their weights */
     char *source;
 };
 
@@ -50,12 +50,12 @@ struct site {
 };
 
 struct fabric {
-    long nics_per_node;        /* >= 1 */
-    double nic_bit_per_s;      /* > 0, one direction; INFINITY allowed */
-    double latency_s;          /* >= 0, one way, between two nodes of a site */
-    double nvlink_byte_per_s;  /* > 0, one direction, per GPU */
-    double nvlink_latency_s;   /* >= 0, one way, between two GPUs of a node */
-    double oversubscription;   /* >= 1: a site's core carries nodes x node rate / this */
+    long nics_per_node;       /* >= 1 */
+    double nic_bit_per_s;     /* > 0, one direction; INFINITY allowed */
+    double latency_s;         /* >= 0, one way, between two nodes of a site */
+    double nvlink_byte_per_s; /* > 0, one direction, per GPU */
+    double nvlink_latency_s;  /* >= 0, one way, between two GPUs of a node */
+    double oversubscription;  /* >= 1: a site's core carries nodes x node rate / this */
 };
 
 struct wan_link {
@@ -67,10 +67,11 @@ struct wan_link {
 
 /* How messages move; see sim/training/transport.h for the semantics. */
 struct transport_settings {
-    double eager_bytes;  /* >= 0: messages up to this size leave without the receiver being ready; 0: none do */
-    long handshakes;     /* >= 0 round trips before a message above eager_bytes leaves; 0: leaves when both sides are ready */
-    long channels;       /* >= 1 rings (or pairs) that share a collective's bytes */
-    long slices;         /* >= 1 pieces a ring segment is sent in */
+    double eager_bytes; /* >= 0: messages up to this size leave without the receiver being ready; 0: none do */
+    long handshakes; /* >= 0 round trips before a message above eager_bytes leaves; 0: leaves when both sides are ready
+                      */
+    long channels;   /* >= 1 rings (or pairs) that share a collective's bytes */
+    long slices;     /* >= 1 pieces a ring segment is sent in */
     double window_bytes; /* > 0 bytes in flight per connection across the WAN; INFINITY: no limit */
     long connections;    /* >= 1 connections per pair of ranks across the WAN */
 };
@@ -78,19 +79,20 @@ struct transport_settings {
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
 
 struct training {
-    long tensor;       /* GPUs per tensor-parallel group, >= 1; divides gpus_per_node of every site */
-    long pipeline;     /* stages, >= 1 */
-    long interleave;   /* model chunks per stage (virtual pipeline), >= 1; pipeline x interleave divides layers */
-    long data;         /* replicas over all sites, >= 1; tensor x pipeline x data = GPUs; a whole number of replicas per site */
-    long sequence;     /* tokens */
-    long global_batch; /* sequences per step */
-    long micro_batch;  /* sequences; global_batch = data x micro_batch x a whole number */
-    enum dtype compute;    /* whose peak MFU is measured against */
-    enum dtype parameter;  /* as gathered and as kept for compute */
-    enum dtype gradient;   /* as reduced */
+    long tensor;     /* GPUs per tensor-parallel group, >= 1; divides gpus_per_node of every site */
+    long pipeline;   /* stages, >= 1 */
+    long interleave; /* model chunks per stage (virtual pipeline), >= 1; pipeline x interleave divides layers */
+    long data; /* replicas over all sites, >= 1; tensor x pipeline x data = GPUs; a whole number of replicas per site */
+    long sequence;                        /* tokens */
+    long global_batch;                    /* sequences per step */
+    long micro_batch;                     /* sequences; global_batch = data x micro_batch x a whole number */
+    enum dtype compute;                   /* whose peak MFU is measured against */
+    enum dtype parameter;                 /* as gathered and as kept for compute */
+    enum dtype gradient;                  /* as reduced */
     double optimizer_bytes_per_parameter; /* Adam in fp32 with master weights: 12 */
     enum recompute recompute;
-    double kernel_efficiency; /* (0, 1]: share of peak that the kernels reach; used, and said to be assumed, where nothing calibrates */
+    double kernel_efficiency;     /* (0, 1]: share of peak that the kernels reach; used, and said to be assumed, where
+                                     nothing calibrates */
     bool kernel_efficiency_given; /* it differs from the default of 60 %: the user chose it */
 };
 
@@ -99,13 +101,13 @@ enum flops_convention { FLOPS_GQA, FLOPS_MHA, FLOPS_UNSTATED };
 
 struct calibrate {
     bool present;
-    double mfu;      /* (0, 1], or 0 where step_s is given instead */
-    double step_s;   /* > 0, or 0 where mfu is given */
+    double mfu;                       /* (0, 1], or 0 where step_s is given instead */
+    double step_s;                    /* > 0, or 0 where mfu is given */
     enum flops_convention convention; /* of mfu */
-    long data;         /* replicas of the measured single-site run; default: training.data */
-    long global_batch; /* of the measured run; default: training.global_batch x data / training.data */
-    size_t strategy;   /* index of the strategy the measured run used; default 0 */
-    char *source;      /* may be NULL */
+    long data;                        /* replicas of the measured single-site run; default: training.data */
+    long global_batch;                /* of the measured run; default: training.global_batch x data / training.data */
+    size_t strategy;                  /* index of the strategy the measured run used; default 0 */
+    char *source;                     /* may be NULL */
 };
 
 enum allreduce { ALLREDUCE_RING, ALLREDUCE_HIERARCHICAL };
@@ -128,11 +130,11 @@ struct strategy {
 };
 
 struct reference {
-    size_t strategy;    /* index into strategies */
-    char *metric;       /* "efficiency", "step", "tokens_per_s", "mfu" */
-    double value;       /* SI: ratio, s, 1/s */
+    size_t strategy;                  /* index into strategies */
+    char *metric;                     /* "efficiency", "step", "tokens_per_s", "mfu" */
+    double value;                     /* SI: ratio, s, 1/s */
     enum flops_convention convention; /* for mfu */
-    char *source;       /* never NULL */
+    char *source;                     /* never NULL */
 };
 
 struct scenario {
@@ -156,9 +158,9 @@ struct scenario {
 
 /* Loads a scenario: path_or_preset is a file if it exists or contains '/', else a shipped preset's name.
  * sets: set_count texts "KEY=VALUE" as given to --set, applied before validation (wan.rtt=5ms touches every WAN link,
- * wan.0.rtt one, strategies.har.overlap.depth the one of that name; "KEY=" removes the key, so that its default applies).
- * On success *scenario is filled (free with scenario_free). On failure returns -EINVAL / -ENOENT / -ENOMEM with one
- * line "file:line:column: what is wrong; what would be right" and leaves *scenario zeroed. Never prints. */
+ * wan.0.rtt one, strategies.har.overlap.depth the one of that name; "KEY=" removes the key, so that its default
+ * applies). On success *scenario is filled (free with scenario_free). On failure returns -EINVAL / -ENOENT / -ENOMEM
+ * with one line "file:line:column: what is wrong; what would be right" and leaves *scenario zeroed. Never prints. */
 int scenario_load(const char *path_or_preset, const char *const *sets, size_t set_count, struct scenario *scenario,
                   struct err *err);
 /* The same from text in memory; file names it in messages. */
@@ -166,8 +168,8 @@ int scenario_parse(const char *file, const char *text, size_t length, const char
                    struct scenario *scenario, struct err *err);
 void scenario_free(struct scenario *scenario); /* frees what it owns and zeroes it; a zeroed scenario is fine */
 
-/* The resolved scenario, every default visible, with units in the values, in the keys of the YAML input (so the dump can be
- * loaded again and gives the same scenario). Caller owns the result; NULL when out of memory. */
+/* The resolved scenario, every default visible, with units in the values, in the keys of the YAML input (so the dump
+ * can be loaded again and gives the same scenario). Caller owns the result; NULL when out of memory. */
 json_t *scenario_to_json(const struct scenario *scenario);
 
 /* Derived counts that several modules need. */

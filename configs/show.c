@@ -9,7 +9,8 @@
 #include "configs/keys.h"
 #include "configs/preset.h"
 
-/* Every function here returns a new JSON value, or NULL when out of memory; jansson's setters accept NULL and then fail. */
+/* Every function here returns a new JSON value, or NULL when out of memory; jansson's setters accept NULL and then
+ * fail. */
 
 static json_t *object_of(const struct table *table, const void *from)
 {
@@ -75,8 +76,7 @@ static json_t *site_to_json(const struct scenario *scenario, size_t i)
 static json_t *wan_to_json(const struct scenario *scenario, size_t i)
 {
     const struct wan_link *link = &scenario->wan[i];
-    json_t *between =
-        json_pack("[ss]", scenario->sites[link->between[0]].name, scenario->sites[link->between[1]].name);
+    json_t *between = json_pack("[ss]", scenario->sites[link->between[0]].name, scenario->sites[link->between[1]].name);
     json_t *object = with(json_object(), "between", between);
     if (object && table_write(&table_wan, link, object)) {
         json_decref(object);
@@ -88,8 +88,7 @@ static json_t *wan_to_json(const struct scenario *scenario, size_t i)
 static json_t *strategy_to_json(const struct scenario *scenario, size_t i)
 {
     const struct strategy *strategy = &scenario->strategies[i];
-    json_t *overlap =
-        strategy->overlap == OVERLAP_CHUNKS ? object_of(&table_overlap, strategy) : json_string("none");
+    json_t *overlap = strategy->overlap == OVERLAP_CHUNKS ? object_of(&table_overlap, strategy) : json_string("none");
     return with(object_of(&table_strategy, strategy), "overlap", overlap);
 }
 
@@ -162,8 +161,7 @@ static void strip(json_t *object)
         size_t index;
         json_t *element;
         strip(value);
-        json_array_foreach(value, index, element)
-            strip(element);
+        json_array_foreach(value, index, element) strip(element);
     }
 }
 

@@ -211,10 +211,14 @@ static const struct {
     int (*read)(const struct key *key, const char *text, void *field, struct err *err);
     json_t *(*write)(const struct key *key, const void *field);
 } kinds[KEY_KINDS] = {
-    [KEY_QUANTITY] = {read_quantity, write_quantity}, [KEY_COUNT] = {read_count, write_count},
-    [KEY_LAYERS] = {read_layers, write_layers},       [KEY_NUMBER] = {read_number, write_number},
-    [KEY_CHOICE] = {read_choice, write_choice},       [KEY_BOOL] = {read_bool, write_bool},
-    [KEY_TEXT] = {read_text, write_text},             [KEY_NAME] = {read_name, write_text},
+    [KEY_QUANTITY] = {read_quantity, write_quantity},
+    [KEY_COUNT] = {read_count, write_count},
+    [KEY_LAYERS] = {read_layers, write_layers},
+    [KEY_NUMBER] = {read_number, write_number},
+    [KEY_CHOICE] = {read_choice, write_choice},
+    [KEY_BOOL] = {read_bool, write_bool},
+    [KEY_TEXT] = {read_text, write_text},
+    [KEY_NAME] = {read_name, write_text},
 };
 
 static bool has_text(const struct key *key)
@@ -239,10 +243,10 @@ int table_check_keys(const struct table *table, const struct node *map, struct e
                          map->kind == NODE_LIST ? "list" : "single value", list);
     for (const struct node *child = map->first; child; child = child->next)
         if (!table_key(table, child->key))
-            return node_fail_key(child, err, "unknown key '%.40s'%s; keys of %s: %s", child->key,
-                                 suggest_phrase(child->key, table->keys, table->count, sizeof table->keys[0], phrase,
-                                                sizeof phrase),
-                                 table->what, list);
+            return node_fail_key(
+                child, err, "unknown key '%.40s'%s; keys of %s: %s", child->key,
+                suggest_phrase(child->key, table->keys, table->count, sizeof table->keys[0], phrase, sizeof phrase),
+                table->what, list);
     return 0;
 }
 
@@ -325,8 +329,8 @@ static void number_range(const struct key *key, char *buffer, size_t size)
         units_format(key->low, key->dimension, 0, low, sizeof low);
         units_format(key->high, key->dimension, 0, high, sizeof high);
     } else {
-        snprintf(low, sizeof low, "%.10g", key->low);
-        snprintf(high, sizeof high, "%.10g%s", key->high, unit);
+        snprintf(low, sizeof low, "%.16g", key->low);
+        snprintf(high, sizeof high, "%.16g%s", key->high, unit);
     }
     snprintf(buffer, size, "%s%s to %s%s", key->above ? "above " : "", low, high, key->endless ? ", or inf" : "");
 }
@@ -339,8 +343,10 @@ char *key_range(const struct key *key, char *buffer, size_t size)
             count++;
         return suggest_list(key->choices, count, sizeof key->choices[0], buffer, size);
     }
-    static const char *const worded[KEY_KINDS] = {
-        [KEY_BOOL] = "true or false", [KEY_TEXT] = "a line of text", [KEY_NAME] = "a name", [KEY_SECTION] = "as described"};
+    static const char *const worded[KEY_KINDS] = {[KEY_BOOL] = "true or false",
+                                                  [KEY_TEXT] = "a line of text",
+                                                  [KEY_NAME] = "a name",
+                                                  [KEY_SECTION] = "as described"};
     if (worded[key->kind])
         snprintf(buffer, size, "%s", worded[key->kind]);
     else

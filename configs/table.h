@@ -1,5 +1,5 @@
-/* Mappings of the scenario file as const tables: one row a key. Reading, defaults, ranges, "did you mean", the resolved dump and
- * the printed reference all come from the same rows. */
+/* Mappings of the scenario file as const tables: one row a key. Reading, defaults, ranges, "did you mean", the resolved
+ * dump and the printed reference all come from the same rows. */
 #ifndef LONGHAUL_TABLE_H
 #define LONGHAUL_TABLE_H
 
@@ -27,12 +27,12 @@ enum key_kind {
 struct key {
     const char *name; /* first: suggest.h reads it */
     enum key_kind kind;
-    size_t offset;                /* of the field in the struct that the table fills */
-    enum dimension dimension;     /* KEY_QUANTITY */
-    const char *const *choices;   /* KEY_CHOICE: names by enum value, ended by NULL */
-    double low, high;             /* range of numbers, both included */
-    bool above;                   /* low itself is excluded */
-    bool endless;                 /* inf is in range */
+    size_t offset;              /* of the field in the struct that the table fills */
+    enum dimension dimension;   /* KEY_QUANTITY */
+    const char *const *choices; /* KEY_CHOICE: names by enum value, ended by NULL */
+    double low, high;           /* range of numbers, both included */
+    bool above;                 /* low itself is excluded */
+    bool endless;               /* inf is in range */
     bool required;
     const char *initial; /* the default, as if typed; NULL and not required: what the reader computed before */
     const char *meaning; /* one line for people */
@@ -45,9 +45,11 @@ struct table {
     size_t count;
 };
 
-/* Fills the fields of `into` from a map (NULL: all defaults). Text fields must be NULL or owned text before; they are replaced.
- * Returns 0, -EINVAL with "file:line:column: ...", -ENOMEM. place: what to point at when a required key is missing. */
-int table_read(const struct table *table, const struct node *map, const struct node *place, void *into, struct err *err);
+/* Fills the fields of `into` from a map (NULL: all defaults). Text fields must be NULL or owned text before; they are
+ * replaced. Returns 0, -EINVAL with "file:line:column: ...", -ENOMEM. place: what to point at when a required key is
+ * missing. */
+int table_read(const struct table *table, const struct node *map, const struct node *place, void *into,
+               struct err *err);
 
 const struct key *table_key(const struct table *table, const char *name); /* NULL where there is none */
 /* A field's value as it would be typed; NULL when out of memory. Not for KEY_SECTION. */
@@ -56,7 +58,8 @@ json_t *key_write(const struct key *key, const void *field);
 /* Only checks that map is a mapping of known keys. */
 int table_check_keys(const struct table *table, const struct node *map, struct err *err);
 
-/* Adds every non-section key of the table to a JSON object, as it would be typed. Empty texts are left out. 0 or -ENOMEM. */
+/* Adds every non-section key of the table to a JSON object, as it would be typed. Empty texts are left out. 0 or
+ * -ENOMEM. */
 int table_write(const struct table *table, const void *from, json_t *into);
 
 /* Frees the text fields. */

@@ -9,8 +9,8 @@
 
 #include "configs/suggest.h"
 
-/* One unit is factor x 10^exponent of the SI unit. Decimal powers are joined to the number's text before it is read, so that
- * "21.3 ms" is the double nearest to 0.0213 and what units_format writes reads back exactly. */
+/* One unit is factor x 10^exponent of the SI unit. Decimal powers are joined to the number's text before it is read, so
+ * that "21.3 ms" is the double nearest to 0.0213 and what units_format writes reads back exactly. */
 struct unit {
     const char *name;
     int exponent;
@@ -18,36 +18,44 @@ struct unit {
     int written; /* units_format may choose it; those come first, in rising order */
 };
 
-#define WRITTEN(name, exponent) {name, exponent, 1, 1}
-#define READ(name, exponent, factor) {name, exponent, factor, 0}
+#define WRITTEN(name, exponent)                                                                                        \
+    {                                                                                                                  \
+        name, exponent, 1, 1                                                                                           \
+    }
+#define READ(name, exponent, factor)                                                                                   \
+    {                                                                                                                  \
+        name, exponent, factor, 0                                                                                      \
+    }
 
 static const struct unit time_units[] = {
-    WRITTEN("ns", -9), WRITTEN("us", -6),   WRITTEN("ms", -3),    WRITTEN("s", 0),
+    WRITTEN("ns", -9),  WRITTEN("us", -6),  WRITTEN("ms", -3),   WRITTEN("s", 0),
     READ("min", 0, 60), READ("h", 0, 3600), READ("d", 0, 86400),
 };
 static const struct unit byte_units[] = {
-    WRITTEN("B", 0),        WRITTEN("kB", 3),           WRITTEN("MB", 6),        WRITTEN("GB", 9),
-    WRITTEN("TB", 12),      WRITTEN("PB", 15),          READ("KiB", 0, 0x1p10),  READ("MiB", 0, 0x1p20),
-    READ("GiB", 0, 0x1p30), READ("TiB", 0, 0x1p40),     READ("PiB", 0, 0x1p50),
+    WRITTEN("B", 0),        WRITTEN("kB", 3),       WRITTEN("MB", 6),       WRITTEN("GB", 9),
+    WRITTEN("TB", 12),      WRITTEN("PB", 15),      READ("KiB", 0, 0x1p10), READ("MiB", 0, 0x1p20),
+    READ("GiB", 0, 0x1p30), READ("TiB", 0, 0x1p40), READ("PiB", 0, 0x1p50),
 };
 static const struct unit rate_units[] = {
-    WRITTEN("b/s", 0),   WRITTEN("kb/s", 3),  WRITTEN("Mb/s", 6),  WRITTEN("Gb/s", 9),  WRITTEN("Tb/s", 12),
-    READ("B/s", 0, 8),   READ("kB/s", 3, 8),  READ("MB/s", 6, 8),  READ("GB/s", 9, 8),  READ("TB/s", 12, 8),
+    WRITTEN("b/s", 0), WRITTEN("kb/s", 3), WRITTEN("Mb/s", 6), WRITTEN("Gb/s", 9), WRITTEN("Tb/s", 12),
+    READ("B/s", 0, 8), READ("kB/s", 3, 8), READ("MB/s", 6, 8), READ("GB/s", 9, 8), READ("TB/s", 12, 8),
 };
 static const struct unit byte_rate_units[] = {
-    WRITTEN("B/s", 0),     WRITTEN("kB/s", 3),    WRITTEN("MB/s", 6),    WRITTEN("GB/s", 9),    WRITTEN("TB/s", 12),
-    READ("b/s", 0, 0.125), READ("kb/s", 3, 0.125), READ("Mb/s", 6, 0.125), READ("Gb/s", 9, 0.125), READ("Tb/s", 12, 0.125),
+    WRITTEN("B/s", 0),      WRITTEN("kB/s", 3),      WRITTEN("MB/s", 6),     WRITTEN("GB/s", 9),
+    WRITTEN("TB/s", 12),    READ("b/s", 0, 0.125),   READ("kb/s", 3, 0.125), READ("Mb/s", 6, 0.125),
+    READ("Gb/s", 9, 0.125), READ("Tb/s", 12, 0.125),
 };
 static const struct unit ratio_units[] = {WRITTEN("%", -2)};
 static const struct unit flops_units[] = {
-    WRITTEN("GF", 9), WRITTEN("TF", 12), WRITTEN("PF", 15), READ("GF/s", 9, 1), READ("TF/s", 12, 1), READ("PF/s", 15, 1),
+    WRITTEN("GF", 9),   WRITTEN("TF", 12),   WRITTEN("PF", 15),
+    READ("GF/s", 9, 1), READ("TF/s", 12, 1), READ("PF/s", 15, 1),
 };
 static const struct unit power_units[] = {WRITTEN("W", 0), WRITTEN("kW", 3), WRITTEN("MW", 6)};
 static const struct unit price_units[] = {WRITTEN("$/GB", -9), READ("$/TB", -12, 1)};
 
 struct scale {
     const char *what;
-    const char *zero_unit; /* how 0 is written */
+    const char *zero_unit;  /* how 0 is written */
     const char *usual_unit; /* for the example, beside the number the user gave */
     const char *example;
     const struct unit *units;
@@ -152,8 +160,8 @@ static int wrong_unit(const char *text, const struct scale *scale, const char *u
     char phrase[64], list[160];
     suggest_phrase(unit, scale->units, scale->count, sizeof scale->units[0], phrase, sizeof phrase);
     suggest_list(scale->units, scale->count, sizeof scale->units[0], list, sizeof list);
-    return err_set(err, EINVAL, "'%.*s': '%.*s' is no unit for %s%s; units (upper and lower case differ): %s", SHOWN, text,
-                   SHOWN, unit, scale->what, phrase, list);
+    return err_set(err, EINVAL, "'%.*s': '%.*s' is no unit for %s%s; units (upper and lower case differ): %s", SHOWN,
+                   text, SHOWN, unit, scale->what, phrase, list);
 }
 
 static int no_unit(const char *text, const struct scale *scale, const struct reading *reading, double *value,
@@ -170,13 +178,13 @@ static int no_unit(const char *text, const struct scale *scale, const struct rea
         if (rc)
             return rc;
         if (ratio > 1)
-            return err_set(err, EINVAL, "'%.*s' has no unit and is above 1; a ratio is written like '%s' or '0.51'", SHOWN,
-                           text, scale->example);
+            return err_set(err, EINVAL, "'%.*s' has no unit and is above 1; a ratio is written like '%s' or '0.51'",
+                           SHOWN, text, scale->example);
         *value = ratio;
         return 0;
     }
-    return err_set(err, EINVAL, "'%.*s' has no unit; %s is written like '%.*s %s'", SHOWN, text, scale->what, SHOWN, text,
-                   scale->usual_unit);
+    return err_set(err, EINVAL, "'%.*s' has no unit; %s is written like '%.*s %s'", SHOWN, text, scale->what, SHOWN,
+                   text, scale->usual_unit);
 }
 
 int units_parse(const char *text, enum dimension dimension, double *value, struct err *err)
@@ -201,7 +209,8 @@ int units_parse(const char *text, enum dimension dimension, double *value, struc
                        scale->example);
     struct reading reading;
     if (read_number(trimmed, &reading))
-        return err_set(err, EINVAL, "'%.*s' is not %s; write it like '%s'", SHOWN, trimmed, scale->what, scale->example);
+        return err_set(err, EINVAL, "'%.*s' is not %s; write it like '%s'", SHOWN, trimmed, scale->what,
+                       scale->example);
     if (!*reading.unit)
         return no_unit(trimmed, scale, &reading, value, err);
     const struct unit *unit = find_unit(scale, reading.unit);

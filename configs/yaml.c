@@ -91,7 +91,8 @@ static int check_text(const struct build *build, const char *text, size_t length
     return 0;
 }
 
-/* Escapes such as "\0" or "\ud800" can bring in what check_text() keeps out; line breaks are for the reader to judge. */
+/* Escapes such as "\0" or "\ud800" can bring in what check_text() keeps out; line breaks are for the reader to judge.
+ */
 static bool is_text(const char *text, size_t length)
 {
     for (size_t i = 0, step; i < length; i += step) {

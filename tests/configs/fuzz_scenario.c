@@ -1,5 +1,5 @@
-/* A scenario file; lines after a form feed are --set texts. What is refused says so in one line with a position; what is accepted
- * can be shown and loaded again as the same scenario. */
+/* A scenario file; lines after a form feed are --set texts. What is refused says so in one line with a position; what
+ * is accepted can be shown and loaded again as the same scenario. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* First byte: dimension; the rest: text. What is accepted is finite or inf, not negative, and survives writing and reading. */
+/* First byte: dimension; the rest: text. What is accepted is finite or inf, not negative, and survives writing and
+ * reading. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

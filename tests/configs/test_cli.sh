@@ -1,7 +1,8 @@
 #!/bin/sh
-# test_cli.sh LONGHAUL-CONFIG: exit codes, streams and round trips of the program itself.
+# test_cli.sh LONGHAUL-CONFIG README: exit codes, streams and round trips of the program itself.
 set -u
 config=$1
+readme=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
@@ -47,6 +48,7 @@ holds out 'h100-sxm'
 holds out 'nemotron-4-340b'
 expect 0 keys "$config" keys
 holds out '`wan[].rtt`'
+grep -vxFf "$readme" "$scratch/out" >"$scratch/missing" && { echo "README lacks, or has otherwise:"; cat "$scratch/missing"; failed=1; }
 expect 0 help "$config" --help
 holds out 'longhaul config show twin-1536'
 expect 0 version "$config" --version

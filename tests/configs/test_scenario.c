@@ -62,8 +62,14 @@ END_TEST
 START_TEST(sets_reach_lists_names_and_presets)
 {
     static const char *const sets[] = {
-        "wan.rtt=5ms",       "strategies.flat.overlap.depth=3", "model.layers=48",         "datacenters.b.gpu.memory=100 GB",
-        "training.tensor=4", "datacenters.nodes=4",             "fabric.nic_rate=100Gb/s", "training.global_batch=64",
+        "wan.rtt=5ms",
+        "strategies.flat.overlap.depth=3",
+        "model.layers=48",
+        "datacenters.b.gpu.memory=100 GB",
+        "training.tensor=4",
+        "datacenters.nodes=4",
+        "fabric.nic_rate=100Gb/s",
+        "training.global_batch=64",
     };
     struct scenario scenario;
     load_sample(sets, sizeof sets / sizeof sets[0], &scenario);
@@ -113,9 +119,17 @@ START_TEST(hash_ignores_names_and_sources)
         const char *set;
         bool same;
     } changes[] = {
-        {"name=other", true}, {"model.source=other", true}, {"reference=[{strategy: flat, step: 3 s, source: s}]", true},
-        {"wan.rtt=21300 us", true}, {"training.data=2", true}, {"wan.rtt=21.4 ms", false}, {"seed=2", false}, {"training.global_batch=16", false},
-        {"strategies.flat.order=interleaved", false}, {"model.tied=true", false}, {"datacenters.0.gpu.power=600 W", false},
+        {"name=other", true},
+        {"model.source=other", true},
+        {"reference=[{strategy: flat, step: 3 s, source: s}]", true},
+        {"wan.rtt=21300 us", true},
+        {"training.data=2", true},
+        {"wan.rtt=21.4 ms", false},
+        {"seed=2", false},
+        {"training.global_batch=16", false},
+        {"strategies.flat.order=interleaved", false},
+        {"model.tied=true", false},
+        {"datacenters.0.gpu.power=600 W", false},
     };
     struct scenario plain, changed;
     load_sample(NULL, 0, &plain);
@@ -132,9 +146,15 @@ END_TEST
 START_TEST(dump_loads_again)
 {
     static const char *const sets[] = {
-        "wan.rtt=21.300000000000001 ms", "transport.window=4 MiB", "wan.wave_rate=inf", "strategies.flat.overlap.chunk=2 layers",
-        "model.source=\"a: b # c \\\"d\\\" - \xc3\xa9\"", "training.kernel_efficiency=0.123456789", "fabric.oversubscription=1.5",
-        "calibrate={step: 1 s, source: '- x'}", "seed=9007199254740991",
+        "wan.rtt=21.300000000000001 ms",
+        "transport.window=4 MiB",
+        "wan.wave_rate=inf",
+        "strategies.flat.overlap.chunk=2 layers",
+        "model.source=\"a: b # c \\\"d\\\" - \xc3\xa9\"",
+        "training.kernel_efficiency=0.123456789",
+        "fabric.oversubscription=1.5",
+        "calibrate={step: 1 s, source: '- x'}",
+        "seed=9007199254740991",
     };
     struct scenario first, second;
     load_sample(sets, sizeof sets / sizeof sets[0], &first);

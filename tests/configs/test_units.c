@@ -112,10 +112,18 @@ static const struct {
     int digits;
     const char *text;
 } written[] = {
-    {21.3e-3, DIM_TIME, 3, "21.3 ms"},    {21.3e-3, DIM_TIME, 0, "21.3 ms"}, {5e-6, DIM_TIME, 3, "5 us"},
-    {999.9996e-3, DIM_TIME, 3, "1 s"},    {100e9, DIM_RATE, 1, "100 Gb/s"},  {0, DIM_TIME, 3, "0 s"},
-    {0.02e-9, DIM_PRICE_PER_BYTE, 0, "0.02 $/GB"}, {0.51, DIM_RATIO, 0, "51 %"}, {1234567, DIM_BYTES, 4, "1.235 MB"},
-    {INFINITY, DIM_RATE, 3, "inf"},       {450e9, DIM_BYTE_RATE, 3, "450 GB/s"}, {0.5e-9, DIM_TIME, 0, "0.5 ns"},
+    {21.3e-3, DIM_TIME, 3, "21.3 ms"},
+    {21.3e-3, DIM_TIME, 0, "21.3 ms"},
+    {5e-6, DIM_TIME, 3, "5 us"},
+    {999.9996e-3, DIM_TIME, 3, "1 s"},
+    {100e9, DIM_RATE, 1, "100 Gb/s"},
+    {0, DIM_TIME, 3, "0 s"},
+    {0.02e-9, DIM_PRICE_PER_BYTE, 0, "0.02 $/GB"},
+    {0.51, DIM_RATIO, 0, "51 %"},
+    {1234567, DIM_BYTES, 4, "1.235 MB"},
+    {INFINITY, DIM_RATE, 3, "inf"},
+    {450e9, DIM_BYTE_RATE, 3, "450 GB/s"},
+    {0.5e-9, DIM_TIME, 0, "0.5 ns"},
     {86400, DIM_TIME, 0, "86400 s"},
 };
 
