@@ -12,6 +12,7 @@
 #ifndef LONGHAUL_TRANSPORT_H
 #define LONGHAUL_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum region { REGION_GRADIENT, REGION_PARAMETER, REGION_ACTIVATION };
@@ -28,9 +29,8 @@ struct request; /* one isend or irecv; owned by the backend, ended by transport_
 
 typedef void stream_function(struct stream *stream, void *argument);
 
-/* A ring collective as one operation; see ring.h. */
-struct ring;
-struct ring_slice;
+struct group; /* group.h */
+enum ring_kind { RING_REDUCE_SCATTER, RING_ALL_GATHER, RING_ALL_REDUCE };
 
 struct transport_ops {
     struct request *(*isend)(struct stream *, int to, int channel, struct span);
@@ -40,6 +40,9 @@ struct transport_ops {
     double (*now)(const struct stream *);
     struct stream *(*spawn)(struct stream *, stream_function *, void *argument, const char *name);
     void (*join)(struct stream *, struct stream *child);
+    /* A whole ring collective as one operation, where the backend knows a cheaper way than messages; it returns false to have
+     * ring.c send the messages. NULL: always messages. */
+    bool (*ring)(struct stream *, const struct group *, enum ring_kind, struct span, int channel, int slices);
 };
 
 /* Every backend's struct stream starts with this. */
@@ -66,7 +69,8 @@ static inline struct request *transport_isend(struct stream *stream, int to, int
 {
     return stream_head(stream)->ops->isend(stream, to, channel, span);
 }
-/* Starts receiving the next message of (from, channel) into a span of the same length. Ends with transport_wait: it arrived. */
+/* Starts receiving the next message of (from, channel) into a span of the same length. Ends with transport_wait: it
+ * arrived. */
 static inline struct request *transport_irecv(struct stream *stream, int from, int channel, struct span span,
                                               enum receive receive)
 {
@@ -88,7 +92,8 @@ static inline double transport_now(const struct stream *stream)
 {
     return stream_head(stream)->ops->now(stream);
 }
-/* Starts a second stream of the same rank; name is a static string for timelines. Every stream must be joined exactly once, by any stream of the rank. */
+/* Starts a second stream of the same rank; name is a static string for timelines. Every stream must be joined exactly once,
+ * by any stream of the rank. */
 static inline struct stream *transport_spawn(struct stream *stream, stream_function *function, void *argument,
                                              const char *name)
 {

@@ -1,0 +1,38 @@
+/* The simulated machine: which ranks are simulated, on which host each sits, which WAN links join two sites. */
+#ifndef LONGHAUL_LAYOUT_H
+#define LONGHAUL_LAYOUT_H
+
+#include "configs/scenario.h"
+#include "sim/training/group.h"
+
+struct layout {
+    const struct scenario *scenario; /* not owned */
+    struct placement placement;
+    /* Folded: one replica per site stands for the `fold` identical ones there; 1 where every replica is simulated. */
+    long fold;
+    /* Real flows that one simulated WAN flow stands for: shared WAN rates are divided by it. Equals fold where every replica
+     * crosses (hierarchical, interleaved), the number of rails where only the last of a site does (contiguous ring). */
+    long wan_flows;
+    int count;              /* simulated ranks */
+    double nic_byte_per_s;  /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest site */
+    double hop_latency_s;   /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
+    long *next_link;        /* [from * sites + to]: first WAN link of the path of least RTT, -1 on the diagonal; owned */
+    double *wan_rtt_s;      /* [from * sites + to]; owned */
+};
+
+/* fold: simulate one replica per site (the caller has checked that they are identical). Returns 0 or a negative errno. */
+int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err);
+void layout_free(struct layout *layout);
+
+/* Index of the simulated rank that stands for a rank, and back. */
+int layout_index(const struct layout *layout, int rank);
+int layout_rank(const struct layout *layout, int index);
+
+/* "ord-17": site name and place within the site. buffer of at least LAYOUT_HOST_MAX. */
+enum { LAYOUT_HOST_MAX = 96 };
+const char *layout_host(const struct layout *layout, int rank, char *buffer);
+
+/* The site that a WAN link leads to from a site, which must be one of its ends. */
+size_t layout_other_end(const struct scenario *scenario, long link, size_t from);
+
+#endif

@@ -1,0 +1,133 @@
+/* One simulation run: the state that the SimGrid transport, the bulk ring and the run share. Internal to sim/engine.
+ *
+ * How the time semantics of transport.h come out of SimGrid: links have no latency, so that SimGrid shares them equally (CM02
+ * shares by round-trip time otherwise). A message is on the wire while its SimGrid comm runs and arrives a route latency
+ * after that. So somebody must see the very moment a comm ends: the receiving stream where it is blocked in just that
+ * receive, else the connection's listener, a daemon actor on the receiver's host. Messages behind one that is still on the
+ * wire are put there by the connection's pump, a daemon actor on the sender's host. Both are made when first needed.
+ */
+#ifndef LONGHAUL_SIM_H
+#define LONGHAUL_SIM_H
+
+#include <simgrid/actor.h>
+#include <simgrid/mailbox.h>
+#include <simgrid/semaphore.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/engine/layout.h"
+#include "sim/engine/platform.h"
+#include "sim/report/timeline.h"
+#include "sim/training/transport.h"
+
+struct connection;
+struct sim;
+
+struct stream {
+    struct stream_head head;
+    struct sim *sim;
+    int index;           /* simulated rank */
+    int number;          /* of this stream within the run */
+    const char *name;    /* not owned */
+    stream_function *function;
+    void *argument;
+    sg_actor_t actor;
+    sg_sem_t wake;       /* what the stream blocks on when it is not in a SimGrid comm */
+    bool blocked;        /* asleep or in `wake` */
+    double asleep_until_s; /* INFINITY while in `wake` */
+    struct message *receiving; /* blocked in the SimGrid receive of this message */
+    bool done;
+    struct stream *joiner;
+    struct connection **sources; /* connections this stream receives from; owned */
+    size_t source_count, source_room;
+    struct stream *next;
+};
+
+struct request {
+    struct message *message;
+    bool sends;
+};
+
+struct message {
+    struct connection *connection;
+    struct request side[2]; /* [0] receives, [1] sends */
+    uint64_t number;
+    double bytes;
+    double posted_s, sent_s, start_s, left_s; /* NAN until it happened; start: put on the wire with its receive ready */
+    struct stream *receiver;                  /* that posted the receive; NULL before */
+    struct stream *sender_waits, *receiver_waits;
+    const char *what;
+    int waited; /* sides that are through */
+    struct message *next;
+};
+
+/* Messages from one rank to another on one channel, in order. */
+struct connection {
+    struct sim *sim;
+    int from, to; /* simulated ranks */
+    int channel;
+    size_t from_site, to_site;
+    double latency_s;
+    sg_mailbox_t mailbox;
+    struct message *tail, *unsent, *unposted; /* first that is not sent / has no receive posted */
+    struct message *unput;                    /* first that is sent but not on the wire yet */
+    struct message *wire;                     /* the one on the wire */
+    uint64_t numbered, assigned;              /* messages made; messages whose end somebody sees */
+    int listen;                               /* messages that the listener has yet to see */
+    sg_sem_t listener, pump;                  /* NULL until the actor exists */
+    sg_host_t host;                           /* where the listener or pump to be made sits (its actor reads this) */
+    struct connection *next;                  /* of the same sender */
+};
+
+/* Bytes and occupancy of one WAN link in one direction. */
+struct wan_load {
+    double bytes;
+    struct wan_span {
+        double start_s, end_s, bytes;
+    } *spans; /* owned */
+    size_t count, room;
+};
+
+struct sim {
+    struct layout *layout;
+    struct ideal ideal;
+    double wan_bytes_scale;  /* simulated bytes -> real bytes: wan_flows */
+    double bulk_above;       /* messages of a collective above which a ring is simulated in bulk; INFINITY: never */
+    double eager_bytes;
+    long handshakes;
+    sg_host_t *hosts;              /* [count] */
+    struct connection **connections; /* [count]: list per sender */
+    struct stream *streams;        /* all, for freeing */
+    int stream_count, running;
+    struct message *spare;         /* freed messages */
+    struct bulk *bulks;
+    struct wan_load *wan;          /* [2 * link + direction] */
+    double sent_bytes, received_bytes;
+    uint64_t messages, arrived;
+    bool used_bulk;
+    struct timeline *timeline;     /* NULL: not recorded */
+    void (*first_wan_byte)(struct sim *); /* called once, before the first message enters the WAN; may be NULL */
+    int failure;                   /* negative errno of the first failure inside an actor */
+};
+
+/* Makes the actor of a rank's main stream. */
+struct stream *sim_stream(struct sim *sim, int index, stream_function *function, void *argument, const char *name);
+/* Releases everything that the run holds; sim itself belongs to the caller. */
+void sim_release(struct sim *sim);
+
+/* The connection from one simulated rank to another; made when first asked for. */
+struct connection *sim_connection(struct sim *sim, int from, int to, int channel);
+/* Changes the idealisation in the middle of a run: link rates and latencies from now on. */
+void sim_idealise(struct sim *sim, const struct ideal *ideal);
+double sim_latency(const struct sim *sim, size_t from_site, size_t to_site);
+
+/* Blocking primitives of a stream that keep every comm watched. */
+void stream_sleep_until(struct stream *stream, double time_s);
+void stream_acquire(struct stream *stream);
+
+/* transport_ops.ring of this backend; see bulk.c. */
+bool bulk_ring(struct stream *stream, const struct group *group, enum ring_kind kind, struct span span, int channel,
+               int slices);
+void bulk_release(struct sim *sim);
+
+#endif
