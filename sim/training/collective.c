@@ -3,8 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* What one channel does, in rings of its own. */
 struct part {
-    const struct group *group;
+    int (*run)(struct stream *stream, const struct part *part);
+    const struct groups *groups; /* hierarchical */
+    const struct group *group;   /* one ring */
     enum ring_kind kind;
     struct span span;
     int channel, slices;
@@ -12,22 +15,48 @@ struct part {
     struct stream *stream;
 };
 
+static int ring_part(struct stream *stream, const struct part *part)
+{
+    return ring_run(stream, part->group, part->kind, part->span, part->channel, part->slices);
+}
+
+/* After the reduce-scatter in the site this rank holds one segment of the channel's bytes, and only that crosses. */
+static int reduce_part(struct stream *stream, const struct part *part)
+{
+    const struct group *site = &part->groups->site;
+    int rc = ring_run(stream, site, RING_REDUCE_SCATTER, part->span, part->channel, part->slices);
+    if (rc < 0)
+        return rc;
+    return ring_run(stream, &part->groups->cross, RING_ALL_REDUCE, ring_owned(site, part->span), part->channel,
+                    part->slices);
+}
+
+static int hierarchical_part(struct stream *stream, const struct part *part)
+{
+    int rc = reduce_part(stream, part);
+    if (rc < 0)
+        return rc;
+    return ring_run(stream, &part->groups->site, RING_ALL_GATHER, part->span, part->channel, part->slices);
+}
+
 static void run_part(struct stream *stream, void *argument)
 {
     struct part *part = argument;
-    part->rc = ring_run(stream, part->group, part->kind, part->span, part->channel, part->slices);
+    part->rc = part->run(stream, part);
 }
 
-/* Channel c carries the c-th part of the span in a ring of its own. */
-static int ring_over_channels(struct stream *stream, const struct group *group, enum ring_kind kind, struct span span,
-                              const struct lane *lane)
+/* Channel c carries the c-th part of the span, all of them at once. */
+static int over_channels(struct stream *stream, const struct part *all, const struct lane *lane)
 {
     struct part *parts = calloc((size_t)lane->channels, sizeof *parts);
     int rc = 0;
     if (!parts)
         return -ENOMEM;
     for (int c = 0; c < lane->channels; c++) {
-        parts[c] = (struct part){group, kind, ring_segment(span, lane->channels, c), lane->channel + c, lane->slices, 0, NULL};
+        parts[c] = *all;
+        parts[c].span = ring_segment(all->span, lane->channels, c);
+        parts[c].channel = lane->channel + c;
+        parts[c].slices = lane->slices;
         if (c > 0)
             parts[c].stream = transport_spawn(stream, run_part, &parts[c], "channel");
     }
@@ -43,32 +72,20 @@ static int ring_over_channels(struct stream *stream, const struct group *group, 
 int collective_ring(struct stream *stream, const struct group *group, enum ring_kind kind, struct span span,
                     const struct lane *lane)
 {
-    if (lane->channels > 1 && group->count > 1)
-        return ring_over_channels(stream, group, kind, span, lane);
-    return ring_run(stream, group, kind, span, lane->channel, lane->slices);
-}
-
-/* The part of the span that this rank holds after the reduce-scatter, one piece per channel. */
-static struct span shard(const struct group *group, struct span span, const struct lane *lane, int channel)
-{
-    return ring_owned(group, ring_segment(span, lane->channels, channel));
+    struct part part = {.run = ring_part, .group = group, .kind = kind, .span = span};
+    return group->count > 1 ? over_channels(stream, &part, lane) : 0;
 }
 
 int collective_hierarchical_reduce(struct stream *stream, const struct groups *groups, struct span span,
                                    const struct lane *lane)
 {
-    int rc = collective_ring(stream, &groups->site, RING_REDUCE_SCATTER, span, lane);
-    struct lane single = {lane->channel, 1, lane->slices};
-    for (int c = 0; c < lane->channels && rc == 0; c++)
-        rc = collective_ring(stream, &groups->cross, RING_ALL_REDUCE,
-                             groups->site.count > 1 ? shard(&groups->site, span, lane, c)
-                                                    : ring_segment(span, lane->channels, c),
-                             &single);
-    return rc;
+    struct part part = {.run = reduce_part, .groups = groups, .span = span};
+    return over_channels(stream, &part, lane);
 }
 
-int collective_hierarchical(struct stream *stream, const struct groups *groups, struct span span, const struct lane *lane)
+int collective_hierarchical(struct stream *stream, const struct groups *groups, struct span span,
+                            const struct lane *lane)
 {
-    int rc = collective_hierarchical_reduce(stream, groups, span, lane);
-    return rc < 0 ? rc : collective_ring(stream, &groups->site, RING_ALL_GATHER, span, lane);
+    struct part part = {.run = hierarchical_part, .groups = groups, .span = span};
+    return over_channels(stream, &part, lane);
 }
