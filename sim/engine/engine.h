@@ -41,6 +41,7 @@ struct engine_job {
     struct ideal ideal;
     stream_function *main; /* of every simulated rank */
     void *argument;
+    const int *failure;  /* negative errno that the program leaves when it fails; NULL: it cannot */
     bool probe_wan;      /* also fill outcomes[PROBE_WAN_*] and slack_s */
     FILE *timeline;      /* where the base run writes its timeline; NULL: none */
 

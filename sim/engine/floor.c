@@ -9,7 +9,7 @@ double floor_latency(const struct layout *layout, int from, int to)
     return layout->hop_latency_s + layout->wan_rtt_s[a * layout->placement.sites + b] / 2;
 }
 
-static double path_bytes(const struct layout *layout, const double *bytes, long link, size_t way)
+double floor_link_bytes(const struct layout *layout, const double *bytes, long link, size_t way)
 {
     const struct scenario *scenario = layout->scenario;
     size_t sites = scenario->site_count, start = scenario->wan[link].between[way];
@@ -33,7 +33,7 @@ double floor_wan_rate(const struct layout *layout, const double *bytes)
     for (size_t l = 0; l < scenario->wan_count; l++) {
         double rate = (double)scenario->wan[l].waves * scenario->wan[l].wave_bit_per_s / 8;
         for (size_t way = 0; way < 2; way++)
-            most_s = fmax(most_s, path_bytes(layout, bytes, (long)l, way) / rate);
+            most_s = fmax(most_s, floor_link_bytes(layout, bytes, (long)l, way) / rate);
     }
     return most_s;
 }

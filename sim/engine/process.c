@@ -223,7 +223,7 @@ static void write_outcome(struct process *process)
     outcome->used_bulk = sim->used_bulk;
     outcome->unfinished = sim->running;
     outcome->finished = sim->running == 0;
-    outcome->failure = sim->failure;
+    outcome->failure = process->job->failure ? *process->job->failure : 0;
     if (process->probe != PROBE_BASE)
         return;
     for (size_t i = 0; i < 2 * process->job->scenario->wan_count; i++) {

@@ -107,7 +107,6 @@ struct sim {
     bool used_bulk;
     struct timeline *timeline;     /* NULL: not recorded */
     void (*first_wan_byte)(struct sim *); /* called once, before the first message enters the WAN; may be NULL */
-    int failure;                   /* negative errno of the first failure inside an actor */
 };
 
 /* Makes the actor of a rank's main stream. */

@@ -1,0 +1,337 @@
+#include "sim/engine/analysis.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/engine/calibration.h"
+#include "sim/engine/case.h"
+
+/* One way to read the scenario: its calibration, and per strategy the run on its sites and the run on one site. */
+struct reading {
+    struct calibration_result calibration;
+    struct run_case *runs;  /* [strategies] */
+    struct run_case *bases; /* [strategies]; made only where base_of is the strategy itself */
+    size_t *base_of;        /* [strategies]: whose baseline serves */
+};
+
+struct analysis {
+    const struct scenario *scenario;
+    const struct analysis_options *options;
+    struct one_site one;
+    struct reading readings[2];
+    size_t reading_count;
+    struct engine_job **jobs;
+    size_t job_count, done;
+};
+
+/* Strategies that are the same in one site share a baseline: there the order of a ring means nothing. */
+static bool same_in_one_site(const struct strategy *a, const struct strategy *b)
+{
+    return a->allreduce == b->allreduce && a->sharding == b->sharding && a->overlap == b->overlap &&
+           a->chunk_layers == b->chunk_layers && a->depth == b->depth;
+}
+
+static int reading_init(struct reading *reading, size_t strategies, struct err *err)
+{
+    reading->runs = calloc(strategies, sizeof *reading->runs);
+    reading->bases = calloc(strategies, sizeof *reading->bases);
+    reading->base_of = calloc(strategies, sizeof *reading->base_of);
+    if (!reading->runs || !reading->bases || !reading->base_of)
+        return err_set(err, ENOMEM, "out of memory for %zu strategies", strategies);
+    return 0;
+}
+
+static void reading_free(struct reading *reading, size_t strategies)
+{
+    for (size_t i = 0; i < strategies; i++) {
+        if (reading->runs)
+            case_free(&reading->runs[i]);
+        if (reading->bases)
+            case_free(&reading->bases[i]);
+    }
+    free(reading->runs);
+    free(reading->bases);
+    free(reading->base_of);
+}
+
+static int add_job(struct analysis *analysis, struct run_case *run, enum case_run which, bool probe, struct err *err)
+{
+    int rc = case_make(run, which, analysis->options->fidelity, probe, err);
+    if (rc == 0)
+        analysis->jobs[analysis->job_count++] = &run->jobs[which];
+    return rc;
+}
+
+static bool wants_full(const struct analysis *analysis, const struct run_case *run)
+{
+    return run->folds && (analysis->options->fidelity == ANALYSIS_MESSAGE || analysis->options->fidelity == ANALYSIS_BULK);
+}
+
+static int refuse_fold(const struct analysis *analysis, const struct run_case *run, struct err *err)
+{
+    if (analysis->options->fidelity != ANALYSIS_FOLDED || run->folds)
+        return 0;
+    return err_set(err, EINVAL,
+                   "--fidelity folded needs sites with the same number of replicas and the same GPUs; leave it out or use "
+                   "--fidelity bulk");
+}
+
+static int add_runs(struct analysis *analysis, struct run_case *run, bool what_ifs, struct err *err)
+{
+    bool wan = run->plan.placement.sites > 1;
+    int rc = refuse_fold(analysis, run, err);
+    if (rc == 0 && wants_full(analysis, run))
+        rc = add_job(analysis, run, CASE_FULL, false, err);
+    if (rc == 0 && (what_ifs || !wants_full(analysis, run)))
+        rc = add_job(analysis, run, CASE_MAIN, what_ifs && wan, err);
+    if (rc == 0 && what_ifs)
+        rc = add_job(analysis, run, CASE_COMPUTE, false, err);
+    if (rc == 0 && what_ifs && run->plan.shape.stages > 1)
+        rc = add_job(analysis, run, CASE_BUBBLE, false, err);
+    if (rc == 0 && what_ifs)
+        rc = add_job(analysis, run, CASE_FABRIC, false, err);
+    return rc;
+}
+
+static int add_strategy(struct analysis *analysis, struct reading *reading, size_t i, bool what_ifs, struct err *err)
+{
+    const struct scenario *scenario = analysis->scenario;
+    const struct strategy *strategy = &scenario->strategies[i];
+    double efficiency = reading->calibration.kernel_efficiency;
+    int rc = case_init(&reading->runs[i], scenario, strategy, efficiency, err);
+    rc = rc ? rc : add_runs(analysis, &reading->runs[i], what_ifs, err);
+    reading->base_of[i] = i;
+    for (size_t j = 0; j < i; j++)
+        if (same_in_one_site(&scenario->strategies[j], strategy))
+            reading->base_of[i] = reading->base_of[j];
+    if (rc < 0 || scenario->site_count == 1 || reading->base_of[i] != i)
+        return rc;
+    rc = case_init(&reading->bases[i], &analysis->one.scenario, strategy, efficiency, err);
+    return rc ? rc : add_runs(analysis, &reading->bases[i], false, err);
+}
+
+static int prepare(struct analysis *analysis, struct err *err)
+{
+    const struct scenario *scenario = analysis->scenario;
+    const struct calibrate *given = &scenario->calibrate;
+    bool both = given->present && given->mfu > 0 && given->convention == FLOPS_UNSTATED;
+    enum flops_convention order[] = {both || given->convention == FLOPS_MHA ? FLOPS_MHA : FLOPS_GQA, FLOPS_GQA};
+    analysis->reading_count = both ? 2 : 1;
+    analysis->jobs = calloc(2 * scenario->strategy_count * (CASE_RUNS + 2), sizeof *analysis->jobs);
+    int rc = analysis->jobs ? 0 : err_set(err, ENOMEM, "out of memory for the runs");
+    for (size_t r = 0; r < analysis->reading_count && rc == 0; r++) {
+        struct reading *reading = &analysis->readings[r];
+        rc = reading_init(reading, scenario->strategy_count, err);
+        rc = rc ? rc : calibrate(scenario, order[r], &reading->calibration, err);
+        for (size_t i = 0; i < scenario->strategy_count && rc == 0; i++)
+            rc = add_strategy(analysis, reading, i, r == 0, err);
+    }
+    return rc;
+}
+
+/* ---- results */
+
+static struct step_result step_result(const struct run_case *run)
+{
+    const struct scenario *scenario = run->plan.scenario;
+    const struct training *training = &scenario->training;
+    const struct engine_job *job = case_step(run);
+    double tokens = (double)(training->global_batch * training->sequence), peak = 0, step_s = job->outcomes->step_s;
+    for (size_t s = 0; s < scenario->site_count; s++)
+        peak += (double)site_gpus(&scenario->sites[s]) * scenario->sites[s].gpu.flop_per_s[training->compute];
+    struct step_result result = {.step_s = step_s, .tokens_per_s = tokens / step_s, .messages = job->outcomes->messages};
+    result.fidelity = job->fold                   ? FIDELITY_FOLDED
+                      : job->outcomes->used_bulk ? FIDELITY_BULK
+                                                  : FIDELITY_MESSAGE;
+    for (int c = FLOPS_GQA; c <= FLOPS_MHA; c++)
+        result.mfu[c] = model_mfu(model_flop_per_token(&scenario->model, training->sequence, (enum flops_convention)c),
+                                  tokens, step_s, 1, peak);
+    return result;
+}
+
+static double gain(const struct run_case *run, enum case_run which, double step_s)
+{
+    return run->made[which] ? fmax(0, step_s - run->jobs[which].outcomes->step_s) : 0;
+}
+
+static void fill_gains(struct strategy_result *result, const struct run_case *run)
+{
+    const struct engine_job *main = &run->jobs[CASE_MAIN];
+    double step_s = main->outcomes[PROBE_BASE].step_s;
+    result->gain_s[BOUND_COMPUTE] = gain(run, CASE_COMPUTE, step_s);
+    result->gain_s[BOUND_BUBBLE] = gain(run, CASE_BUBBLE, step_s);
+    result->gain_s[BOUND_FABRIC] = gain(run, CASE_FABRIC, step_s);
+    result->slack_s = INFINITY;
+    if (main->probe_wan) {
+        result->gain_s[BOUND_WAN_RATE] = fmax(0, step_s - main->outcomes[PROBE_WAN_RATE].step_s);
+        result->gain_s[BOUND_WAN_LATENCY] = fmax(0, step_s - main->outcomes[PROBE_WAN_LATENCY].step_s);
+        result->gain_s[BOUND_WINDOW] = fmax(0, step_s - main->outcomes[PROBE_WINDOW].step_s);
+        result->slack_s = *main->slack_s;
+    }
+    for (int bound = 0; bound < BOUND_COUNT; bound++)
+        if (result->gain_s[bound] > result->gain_s[result->bound_by])
+            result->bound_by = (enum bound)bound;
+}
+
+static int fill_wan(struct strategy_result *result, const struct run_case *run, struct err *err)
+{
+    const struct scenario *scenario = run->plan.scenario;
+    const struct engine_job *job = case_step(run);
+    result->wan_count = 2 * scenario->wan_count;
+    result->wan = calloc(result->wan_count + 1, sizeof *result->wan);
+    if (!result->wan)
+        return err_set(err, ENOMEM, "out of memory for the links' results");
+    for (size_t i = 0; i < result->wan_count; i++) {
+        const struct wan_link *link = &scenario->wan[i / 2];
+        struct wan_result *wan = &result->wan[i];
+        *wan = (struct wan_result){.from = link->between[i % 2], .to = link->between[!(i % 2)], .bytes = job->wan[i].bytes};
+        wan->utilisation = job->wan[i].utilisation;
+        wan->peak_utilisation = job->wan[i].peak_utilisation;
+        wan->rate_per_gpu_bit_per_s =
+            wan->bytes * 8 / job->outcomes->step_s / (double)site_gpus(&scenario->sites[wan->from]);
+    }
+    return 0;
+}
+
+static int check_floor(const struct strategy_result *result, const struct run_case *run, struct err *err)
+{
+    if (result->step.step_s >= result->floor_s * (1 - 1e-9))
+        return 0;
+    return err_set(err, EIO, "invariant broken: strategy %s took %.9g s, below its floor of %.9g s (%s)",
+                   run->plan.strategy->name, result->step.step_s, result->floor_s, bound_name(result->floor_bound));
+}
+
+static int fill_strategy(const struct analysis *analysis, const struct reading *reading, size_t i,
+                         struct strategy_result *result, struct err *err)
+{
+    const struct run_case *run = &reading->runs[i];
+    const struct scenario *scenario = analysis->scenario;
+    const struct run_case *base = scenario->site_count == 1 ? run : &reading->bases[reading->base_of[i]];
+    result->strategy = i;
+    result->step = step_result(run);
+    result->baseline = step_result(base);
+    result->efficiency = result->baseline.step_s / result->step.step_s;
+    result->compute_s = step_compute_s(&run->plan);
+    int rc = step_free(&run->plan, &result->free_step_s, NULL, err);
+    result->bubble_s = fmax(0, result->free_step_s - result->compute_s);
+    result->exposed_comm_s = fmax(0, result->step.step_s - result->free_step_s);
+    fill_gains(result, run);
+    rc = rc ? rc : case_floor(run, &result->floor_s, &result->floor_bound, err);
+    rc = rc ? rc : check_floor(result, run, err);
+    rc = rc ? rc : case_check(run, err);
+    rc = rc ? rc : fill_wan(result, run, err);
+    return rc ? rc : model_memory(scenario, run->plan.strategy, scenario->site_count, &result->memory, err);
+}
+
+static int fill_reading(const struct analysis *analysis, const struct reading *reading, struct result *result,
+                        struct err *err)
+{
+    const struct scenario *scenario = analysis->scenario;
+    const struct step_plan *plan = &reading->runs[0].plan;
+    *result = (struct result){.scenario = scenario, .backend = "sim", .calibration = reading->calibration};
+    result->calibration.forward_s =
+        plan->forward_s * (double)(scenario->training.pipeline * scenario->training.interleave) / (double)scenario->model.layers;
+    result->strategies = calloc(scenario->strategy_count, sizeof *result->strategies);
+    if (!result->strategies)
+        return err_set(err, ENOMEM, "out of memory for %zu strategies", scenario->strategy_count);
+    result->strategy_count = scenario->strategy_count;
+    int rc = 0;
+    for (size_t i = 0; i < scenario->strategy_count && rc == 0; i++)
+        rc = fill_strategy(analysis, reading, i, &result->strategies[i], err);
+    return rc;
+}
+
+/* ---- what the run approximated */
+
+static bool mixed_gpus(const struct scenario *scenario)
+{
+    for (size_t s = 1; s < scenario->site_count; s++)
+        if (strcmp(scenario->sites[s].gpu.name, scenario->sites[0].gpu.name))
+            return true;
+    return false;
+}
+
+static bool any_fidelity(const struct result *result, enum fidelity fidelity)
+{
+    for (size_t i = 0; i < result->strategy_count; i++)
+        if (result->strategies[i].step.fidelity == fidelity)
+            return true;
+    return false;
+}
+
+static int add_note(struct result *result, bool holds, const char *text, struct err *err)
+{
+    if (!holds)
+        return 0;
+    char **notes = realloc(result->notes, (result->note_count + 1) * sizeof *notes);
+    char *copy = notes ? strdup(text) : NULL;
+    if (notes)
+        result->notes = notes;
+    if (!copy)
+        return err_set(err, ENOMEM, "out of memory for the notes");
+    result->notes[result->note_count++] = copy;
+    return 0;
+}
+
+static int add_notes(const struct analysis *analysis, struct result *result, struct err *err)
+{
+    const struct scenario *scenario = analysis->scenario;
+    bool folded = any_fidelity(result, FIDELITY_FOLDED);
+    int rc = add_note(result, scenario->model.vocabulary > 0 && scenario->training.pipeline > 1,
+                      "Embedding and output layer are spread evenly over the pipeline's stages.", err);
+    rc = rc ? rc : add_note(result, folded, "Folded: one replica per site stands for its identical ones.", err);
+    rc = rc ? rc
+            : add_note(result, any_fidelity(result, FIDELITY_BULK),
+                       "Bulk: rings of more than 100,000 messages are simulated as one flow per neighbour.", err);
+    rc = rc ? rc
+            : add_note(result, mixed_gpus(scenario), "Sites differ in GPUs: the baseline's GPUs are all of the slowest kind.",
+                       err);
+    return rc ? rc
+              : add_note(result, scenario->site_count > 1,
+                         "The WAN transport is ideal apart from its window: no loss, no slow start, no jitter.", err);
+}
+
+static void count_done(void *context)
+{
+    struct analysis *analysis = context;
+    analysis->done++;
+    if (analysis->options->progress)
+        analysis->options->progress(analysis->options->context, analysis->done, analysis->job_count);
+}
+
+static int collect(const struct analysis *analysis, struct result *result, struct err *err)
+{
+    int rc = fill_reading(analysis, &analysis->readings[0], result, err);
+    rc = rc ? rc : add_notes(analysis, result, err);
+    if (rc < 0 || analysis->reading_count < 2)
+        return rc;
+    result->other_reading = calloc(1, sizeof *result->other_reading);
+    if (!result->other_reading)
+        return err_set(err, ENOMEM, "out of memory for the other reading");
+    return fill_reading(analysis, &analysis->readings[1], result->other_reading, err);
+}
+
+int analysis_run(const struct scenario *scenario, const struct analysis_options *options, struct result *result,
+                 struct err *err)
+{
+    struct analysis analysis = {.scenario = scenario, .options = options};
+    *result = (struct result){.scenario = scenario};
+    one_site_init(&analysis.one, scenario);
+    int rc = prepare(&analysis, err);
+    if (rc == 0 && options->timeline) {
+        struct run_case *run = &analysis.readings[0].runs[options->timeline_strategy];
+        run->jobs[run->made[CASE_FULL] ? CASE_FULL : CASE_MAIN].timeline = options->timeline;
+    }
+    rc = rc ? rc : engine_run(analysis.jobs, analysis.job_count, options->workers, count_done, &analysis, err);
+    rc = rc ? rc : collect(&analysis, result, err);
+    if (rc < 0) {
+        result_free(result);
+        *result = (struct result){.scenario = scenario};
+    }
+    for (size_t r = 0; r < analysis.reading_count; r++)
+        reading_free(&analysis.readings[r], scenario->strategy_count);
+    free(analysis.jobs);
+    return rc;
+}
