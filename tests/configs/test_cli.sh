@@ -47,6 +47,7 @@ expect 0 list "$config" list
 holds out 'h100-sxm'
 holds out 'nemotron-4-340b'
 expect 0 keys "$config" keys
+# shellcheck disable=SC2016 # the README quotes keys like this
 holds out '`wan[].rtt`'
 grep -vxFf "$readme" "$scratch/out" >"$scratch/missing" && { echo "README lacks, or has otherwise:"; cat "$scratch/missing"; failed=1; }
 expect 0 help "$config" --help
