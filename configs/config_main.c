@@ -158,13 +158,13 @@ static const struct argp parser = {
     .children = children,
     .args_doc = "check SCENARIO...\nshow SCENARIO\nlist\nkeys",
     .doc = "Checks and explains longhaul scenarios; nothing is run.\n\n"
-           "check  says `fine', or where a scenario is wrong (file:line:column) and what would be right\n"
-           "show   prints the resolved scenario with every default visible; the output can be loaded again\n"
+           "check  says `fine', or where a scenario is wrong and what would be right\n"
+           "show   prints the scenario with every default; the output loads again\n"
            "list   prints the shipped scenarios, models and GPUs\n"
-           "keys   prints every key of a scenario file with range, default and meaning\n\n"
+           "keys   prints every key of a scenario with range, default, meaning\n\n"
            "SCENARIO is a YAML file or the name of a shipped scenario.\v"
-           "Example: what does twin-1536 look like with half the waves, 5 ms apart?\n\n"
-           "  longhaul config show twin-1536 --set wan.waves=4 --set wan.rtt=5ms > mine.yaml\n"
+           "Example: start from twin-1536 with sites 5 ms apart, edit, check.\n\n"
+           "  longhaul config show twin-1536 --set wan.rtt=5ms > mine.yaml\n"
            "  longhaul config check mine.yaml\n\n"
            "Exit status: 0 fine, 1 failed, 2 wrong usage or a wrong scenario.",
 };
