@@ -58,20 +58,21 @@ static const struct argp parser = {
     .parser = take_argument,
     .children = children,
     .args_doc = "SCENARIO",
-    .doc = "Prints a scenario as a SimGrid platform (XML 4.1, latencies in the links): a host per rank, named "
-           "SITE-NUMBER, "
-           "a zone per site, a duplex link per WAN link.\v"
-           "SCENARIO is a YAML file or the name of a shipped scenario (longhaul config list).\n\n"
-           "Example: an MPI program on the first two hosts of each site. The options make links behave as in longhaul: "
-           "SimGrid's own defaults multiply latencies by 13 and cap a flow at 4 MiB per round trip, and SMPI's factors "
-           "change rates and latencies again.\n\n"
-           "  longhaul platform lab-2x4 -o lab.xml\n"
-           "  printf '%s\\n' west-0 west-1 east-0 east-1 > hosts\n"
-           "  smpicc -o program program.c\n"
-           "  smpirun -platform lab.xml -hostfile hosts -np 4 --cfg=network/model:CM02 \\\n"
-           "    --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:no --cfg=smpi/bw-factor:1 \\\n"
-           "    --cfg=smpi/lat-factor:1 ./program\n\n"
-           "Exit status: 0 fine, 1 failed, 2 wrong usage or a wrong scenario.",
+    .doc =
+        "Prints a scenario as a SimGrid platform (XML 4.1, latencies in the links): a host per rank, named "
+        "SITE-NUMBER, "
+        "a zone per site, a duplex link per WAN link.\v"
+        "SCENARIO is a YAML file or the name of a shipped scenario (longhaul config list).\n\n"
+        "Example: an MPI program on the first two hosts of each site. The options make links behave as in longhaul: "
+        "SimGrid's own defaults multiply latencies by 13 and cap a flow at 4 MiB per round trip, and SMPI's factors "
+        "change rates and latencies again. What still differs: flows that share a link share it by round trip time.\n\n"
+        "  longhaul platform lab-2x4 -o lab.xml\n"
+        "  printf '%s\\n' west-0 west-1 east-0 east-1 > hosts\n"
+        "  smpicc -o program program.c\n"
+        "  smpirun -platform lab.xml -hostfile hosts -np 4 --cfg=network/model:CM02 \\\n"
+        "    --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:no --cfg=smpi/bw-factor:1 \\\n"
+        "    --cfg=smpi/lat-factor:1 ./program\n\n"
+        "Exit status: 0 fine, 1 failed, 2 wrong usage or a wrong scenario.",
 };
 
 int main(int argc, char **argv)
