@@ -2,9 +2,10 @@
  *
  * Ring of N ranks, m = S/N bytes a segment, k slices of s = m/(k B) each, one-way latency a, T = a + s, U = k * steps slices per
  * hop. With D_j(u) the time rank j starts sending slice u and FIFO wires, every rank obeys
- *     D_j(u) = max(D_{j-1}(u-k) + T, D_j(u-1) + s),   D_j(u) = start_j + u s for u < k,
- * whose solution is a maximum over paths of j hops and waits on one wire:
- *     D_j(u) = u s + max_i (start_{j-i} + i (T - k s)),   i = 0 .. floor(u/k).
+ *     D_j(u) = max(D_{j-1}(u-k) + T, D_j(u-1) + s),   D_j(u) = open_j + u s for u < k,
+ * where a wire opens once both its ends have begun: open_j = max(start_j, start_{j+1}). The solution is a maximum over paths of
+ * hops and waits on one wire:
+ *     D_j(u) = u s + max_i (open_{j-i} + i (T - k s)),   i = 0 .. floor(u/k).
  * tests/support/ring_oracle.c computes the same recursion slice by slice.
  *
  * A ring inside one site sends one flow per neighbour, so that NICs are shared with everything else; what the flow lost to others
@@ -196,17 +197,23 @@ static void wake_all(struct stream **waits, int count)
     }
 }
 
-/* D_j(U-1) in a ring inside one site; `start` of an absent (folded) position is that of the one that stands for it. */
+/* When the wire behind a position opens; a folded position's start is that of the one that stands for it. */
+static double wire_opens(const struct bulk *bulk, int position)
+{
+    int n = bulk->group.count;
+    if (bulk->sim->layout->fold > 1)
+        return bulk->start_s[bulk->group.position];
+    return fmax(bulk->start_s[position % n], bulk->start_s[(position + 1) % n]);
+}
+
+/* D_j(U-1) in a ring inside one site. */
 static double last_send(const struct bulk *bulk, int position)
 {
     int n = bulk->group.count;
     long laps = (bulk->sends - 1) / bulk->slices;
     double step_s = bulk->hop_s - bulk->slices * bulk->slice_s, best_s = -INFINITY;
-    bool folded = bulk->sim->layout->fold > 1;
-    for (long i = 0; i <= laps; i++) {
-        double start_s = bulk->start_s[folded ? bulk->group.position : (position + n - (int)(i % n)) % n];
-        best_s = fmax(best_s, start_s + (double)i * step_s);
-    }
+    for (long i = 0; i <= laps; i++)
+        best_s = fmax(best_s, wire_opens(bulk, position + n - (int)(i % n)) + (double)i * step_s);
     return best_s + (double)(bulk->sends - 1) * bulk->slice_s;
 }
 
@@ -216,17 +223,16 @@ static double ring_end(const struct bulk *bulk, int position)
     return fmax(last_send(bulk, before) + bulk->hop_s, last_send(bulk, position) + bulk->slice_s);
 }
 
-/* One flow to the next rank; the time it lost to other traffic. */
+/* One flow to the next rank; the time it lost to other traffic once its wire was open. */
 static double send_flow(struct stream *stream, const struct bulk *bulk, const struct group *group)
 {
     int n = group->count, position = group->position;
-    double start_s = transport_now(stream);
     struct span all = bulk->span;
     all.bytes = (uint64_t)llround(ring_bytes_per_hop(bulk->kind, n, (double)bulk->span.bytes));
     struct request *in = transport_irecv(stream, group->ranks[(position + n - 1) % n], bulk->channel, all, RECEIVE_REPLACE);
     struct request *out = transport_isend(stream, group->ranks[(position + 1) % n], bulk->channel, all);
     transport_wait(stream, out);
-    double excess_s = transport_now(stream) - start_s - (double)bulk->sends * bulk->slice_s;
+    double excess_s = transport_now(stream) - wire_opens(bulk, position) - (double)bulk->sends * bulk->slice_s;
     transport_wait(stream, in);
     return excess_s;
 }
@@ -235,11 +241,6 @@ static void ring_in_site(struct stream *stream, struct bulk *bulk, const struct 
 {
     int members = members_of(bulk), position = group->position;
     double excess_s = send_flow(stream, bulk, group);
-    /* A flow waits for its receiver to join; only what it lost after that counts. */
-    double last_start_s = 0;
-    for (int i = 0; i < group->count; i++)
-        last_start_s = fmax(last_start_s, isnan(bulk->start_s[i]) ? 0 : bulk->start_s[i]);
-    excess_s -= fmax(0, last_start_s - bulk->start_s[position]);
     bulk->worst_excess_s = fmax(bulk->worst_excess_s, excess_s);
     if (++bulk->flows_done == members) {
         wake_all(bulk->waits, group->count);
@@ -264,15 +265,22 @@ static double start_of(const struct bulk *bulk, const struct run *run, int dista
     return bulk->start_s[position_in(bulk, run, folded ? 0 : distance)];
 }
 
-/* The paths of D_j(u) that begin with a start inside the run; NAN when one of those ranks has not started. */
+/* When the wire of a rank that is not the exit opens; NAN while one of its ends has not begun. */
+static double run_opens(const struct bulk *bulk, const struct run *run, int distance)
+{
+    double start_s = start_of(bulk, run, distance), next_s = start_of(bulk, run, distance + 1);
+    return isnan(start_s) || isnan(next_s) ? NAN : fmax(start_s, next_s);
+}
+
+/* The paths of D_j(u) that begin inside the run; NAN when one of those ranks has not begun. */
 static double from_starts(const struct bulk *bulk, const struct run *run, int distance, long u)
 {
     double step_s = bulk->hop_s - bulk->slices * bulk->slice_s, best_s = -INFINITY;
     for (long i = 0; i <= distance && i <= u / bulk->slices; i++) {
-        double start_s = start_of(bulk, run, distance - (int)i);
-        if (isnan(start_s))
+        double open_s = run_opens(bulk, run, distance - (int)i);
+        if (isnan(open_s))
             return NAN;
-        best_s = fmax(best_s, start_s + (double)i * step_s);
+        best_s = fmax(best_s, open_s + (double)i * step_s);
     }
     return best_s + (double)u * bulk->slice_s;
 }

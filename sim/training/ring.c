@@ -41,8 +41,9 @@ struct span ring_owned(const struct group *group, struct span span)
     return ring_segment(span, group->count, wrap(group->position + 1, group->count));
 }
 
-/* One rank's walk round the ring. The receive of step t overwrites the segment that was sent in step t-(N-1), so that send
- * must have left first; receives are posted as far ahead as that allows, and a long link never waits for a posted receive. */
+/* One rank's walk round the ring. All receives are posted at once, so a long link never waits for one. The receive of step t
+ * overwrites the segment that was sent in step t-(N-1); its message is that very segment after a lap round the ring, so it cannot
+ * set out before that send has left, and that send is waited for before the receive is. */
 struct walk {
     struct stream *stream;
     const struct group *group;
@@ -71,16 +72,13 @@ static void wait_send(struct walk *walk, int i)
 
 static void post_receives(struct walk *walk, int step)
 {
-    int n = walk->group->count, lap = n - 1;
+    int n = walk->group->count;
     int from = walk->group->ranks[wrap(walk->group->position - 1, n)];
-    bool reduces = walk->kind != RING_ALL_GATHER && step < lap;
-    for (int j = 0; j < walk->slices; j++) {
-        if (step >= lap)
-            wait_send(walk, (step - lap) * walk->slices + j);
+    bool reduces = walk->kind != RING_ALL_GATHER && step < n - 1;
+    for (int j = 0; j < walk->slices; j++)
         walk->receives[step * walk->slices + j] =
             transport_irecv(walk->stream, from, walk->channel, slice_of(walk, segment_sent(walk, step) - 1, j),
                             reduces ? RECEIVE_ACCUMULATE : RECEIVE_REPLACE);
-    }
 }
 
 static void send_slice(struct walk *walk, int step, int slice)
@@ -91,21 +89,26 @@ static void send_slice(struct walk *walk, int step, int slice)
         transport_isend(walk->stream, to, walk->channel, slice_of(walk, segment_sent(walk, step), slice));
 }
 
-static void walk_round(struct walk *walk)
+static void wait_receive(struct walk *walk, int step, int slice)
 {
     int lap = walk->group->count - 1;
-    for (int step = 0; step < lap; step++)
+    if (step >= lap)
+        wait_send(walk, (step - lap) * walk->slices + slice);
+    transport_wait(walk->stream, walk->receives[step * walk->slices + slice]);
+}
+
+static void walk_round(struct walk *walk)
+{
+    for (int step = 0; step < walk->steps; step++)
         post_receives(walk, step);
     for (int j = 0; j < walk->slices; j++)
         send_slice(walk, 0, j);
     for (int step = 0; step < walk->steps; step++) {
         for (int j = 0; j < walk->slices; j++) {
-            transport_wait(walk->stream, walk->receives[step * walk->slices + j]);
+            wait_receive(walk, step, j);
             if (step + 1 < walk->steps)
                 send_slice(walk, step + 1, j);
         }
-        if (step + lap < walk->steps)
-            post_receives(walk, step + lap);
     }
     for (int i = 0; i < walk->steps * walk->slices; i++)
         wait_send(walk, i);

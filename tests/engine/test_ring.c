@@ -61,6 +61,8 @@ static const struct oracle_case {
     {2, 4, 4, 1e9, 1e9, 5e-5, 1e8, 21e-3, 0, RING_ALL_GATHER},
     {2, 8, 2, 1e7, 1e9, 5e-5, 1e8, 21e-3, 1e-3, RING_ALL_REDUCE},
     {2, 8, 1, 1e7, 1e9, 5e-5, 1e9, 21e-3, 5e-2, RING_ALL_REDUCE},
+    {2, 8, 1, 1e6, 50e9, 5e-6, 50e9, 21e-3, 5e-2, RING_ALL_REDUCE},
+    {2, 8, 2, 1e6, 50e9, 5e-6, 5e9, 21e-3, 5e-2, RING_ALL_REDUCE},
     {2, 8, 1, 1e7, 1e9, 5e-5, 1e8, 21e-3, 2, RING_ALL_REDUCE},
     {3, 4, 1, 1e7, 1e9, 5e-5, 1e9, 21e-3, 0, RING_ALL_REDUCE},
     {3, 4, 2, 1e8, 1e9, 5e-5, 1e8, 21e-3, 1e-3, RING_ALL_REDUCE},
