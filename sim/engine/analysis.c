@@ -120,11 +120,12 @@ static int prepare(struct analysis *analysis, struct err *err)
     enum flops_convention order[] = {both || given->convention == FLOPS_MHA ? FLOPS_MHA : FLOPS_GQA, FLOPS_GQA};
     analysis->reading_count = both ? 2 : 1;
     analysis->jobs = calloc(2 * scenario->strategy_count * (CASE_RUNS + 2), sizeof *analysis->jobs);
+    double added_s = 0;
     int rc = analysis->jobs ? 0 : err_set(err, ENOMEM, "out of memory for the runs");
     for (size_t r = 0; r < analysis->reading_count && rc == 0; r++) {
         struct reading *reading = &analysis->readings[r];
         rc = reading_init(reading, scenario->strategy_count, err);
-        rc = rc ? rc : calibrate(scenario, order[r], &reading->calibration, err);
+        rc = rc ? rc : calibrate(scenario, order[r], &added_s, &reading->calibration, err);
         for (size_t i = 0; i < scenario->strategy_count && rc == 0; i++)
             rc = add_strategy(analysis, reading, i, r == 0, err);
     }
@@ -159,11 +160,13 @@ static double gain(const struct run_case *run, enum case_run which, double step_
 static void fill_gains(struct strategy_result *result, const struct run_case *run)
 {
     const struct engine_job *main = &run->jobs[CASE_MAIN];
+    result->slack_s = INFINITY;
+    if (!run->made[CASE_MAIN])
+        return;
     double step_s = main->outcomes[PROBE_BASE].step_s;
     result->gain_s[BOUND_COMPUTE] = gain(run, CASE_COMPUTE, step_s);
     result->gain_s[BOUND_BUBBLE] = gain(run, CASE_BUBBLE, step_s);
     result->gain_s[BOUND_FABRIC] = gain(run, CASE_FABRIC, step_s);
-    result->slack_s = INFINITY;
     if (main->probe_wan) {
         result->gain_s[BOUND_WAN_RATE] = fmax(0, step_s - main->outcomes[PROBE_WAN_RATE].step_s);
         result->gain_s[BOUND_WAN_LATENCY] = fmax(0, step_s - main->outcomes[PROBE_WAN_LATENCY].step_s);

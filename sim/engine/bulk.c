@@ -441,7 +441,7 @@ static bool wanted(const struct sim *sim, const struct group *group, enum ring_k
     int hops = wan_hops(sim, group);
     double messages = (double)group->count * ring_steps(kind, group->count) * slices;
     bool has_runs = hops < group->count;
-    return has_runs && ((hops > 0 && sim->layout->fold > 1) || messages > sim->bulk_above);
+    return has_runs && (sim->layout->fold > 1 || messages > sim->bulk_above);
 }
 
 bool bulk_ring(struct stream *stream, const struct group *group, enum ring_kind kind, struct span span, int channel,

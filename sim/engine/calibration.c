@@ -27,8 +27,18 @@ static double step_of_mfu(const struct scenario *scenario, enum flops_convention
     return flop / (scenario->calibrate.mfu * gpus * scenario->sites[0].gpu.flop_per_s[training->compute]);
 }
 
-static int run_once(const struct scenario *scenario, double efficiency, double *step_s, double *compute_s,
-                    struct err *err)
+static int free_at_peak(const struct scenario *scenario, double *free_s, struct err *err)
+{
+    struct step_plan plan;
+    int rc = step_plan_init(&plan, scenario, &scenario->strategies[scenario->calibrate.strategy], 1, err);
+    if (rc < 0)
+        return rc;
+    rc = step_free(&plan, free_s, NULL, err);
+    step_plan_free(&plan);
+    return rc;
+}
+
+static int run_once(const struct scenario *scenario, double efficiency, double *step_s, struct err *err)
 {
     struct run_case run;
     struct engine_job *jobs[] = {&run.jobs[CASE_MAIN]};
@@ -37,7 +47,6 @@ static int run_once(const struct scenario *scenario, double efficiency, double *
         return rc;
     rc = case_make(&run, CASE_MAIN, ANALYSIS_AUTO, false, err);
     rc = rc ? rc : engine_run(jobs, 1, 1, NULL, NULL, err);
-    rc = rc ? rc : step_free(&run.plan, compute_s, NULL, err);
     if (rc == 0)
         *step_s = jobs[0]->outcomes->step_s;
     case_free(&run);
@@ -51,32 +60,35 @@ static int no_solution(const struct scenario *scenario, double target_s, double 
                    scenario->strategies[scenario->calibrate.strategy].name, target_s, step_s);
 }
 
-/* The step is a convex, increasing, piecewise linear function of the compute time x = 1 / efficiency, and never rises faster than
- * the step with free communication does. So x - (step - target) / that slope approaches the root from above once it is there. */
-static int solve(const struct scenario *scenario, double target_s, struct calibration_result *result, struct err *err)
+/* The step is an increasing, piecewise linear function of the compute time x = 1 / efficiency: mostly the step with free
+ * communication, which is proportional to x, plus what communication adds. Secant steps from there find the root in two or three
+ * runs; a guess of what communication adds saves one. */
+static int solve(const struct scenario *scenario, double target_s, double *added_s, struct calibration_result *result,
+                 struct err *err)
 {
-    double x = 1, step_s, free_s, before_x = 0, before_s = 0;
-    int rc = run_once(scenario, 1, &step_s, &free_s, err);
-    if (rc == 0 && step_s > target_s)
-        return no_solution(scenario, target_s, step_s, err);
-    for (result->runs = 1; rc == 0 && fabs(step_s - target_s) > 1e-9 * target_s; result->runs++) {
-        if (result->runs == RUNS_MAX)
-            return err_set(err, EIO, "calibrate: no compute time found in %d runs (last step %.9g s, measured %.9g s)",
-                           RUNS_MAX, step_s, target_s);
-        double slope = free_s / x;
-        if (before_x > 0 && step_s != before_s)
-            slope = (step_s - before_s) / (x - before_x);
+    double step_s, free_s, before_x = 0, before_s = 0;
+    int rc = free_at_peak(scenario, &free_s, err);
+    double x = fmax(1, (target_s - *added_s) / free_s);
+    for (result->runs = 0; rc == 0 && result->runs < RUNS_MAX; result->runs++) {
+        rc = run_once(scenario, 1 / x, &step_s, err);
+        result->kernel_efficiency = 1 / x;
+        *added_s = step_s - free_s * x;
+        if (rc < 0 || fabs(step_s - target_s) <= 1e-9 * target_s)
+            return rc;
+        if (x == 1 && step_s > target_s)
+            return no_solution(scenario, target_s, step_s, err);
+        double slope = before_x > 0 && step_s != before_s ? (step_s - before_s) / (x - before_x) : free_s;
         before_x = x;
         before_s = step_s;
         x = fmax(1, x - (step_s - target_s) / slope);
-        rc = run_once(scenario, 1 / x, &step_s, &free_s, err);
     }
-    result->kernel_efficiency = 1 / x;
-    return rc;
+    return rc ? rc
+              : err_set(err, EIO, "calibrate: no compute time found in %d runs (last step %.9g s, measured %.9g s)",
+                        RUNS_MAX, step_s, target_s);
 }
 
-int calibrate(const struct scenario *scenario, enum flops_convention convention, struct calibration_result *result,
-              struct err *err)
+int calibrate(const struct scenario *scenario, enum flops_convention convention, double *added_s,
+              struct calibration_result *result, struct err *err)
 {
     struct one_site one;
     *result = (struct calibration_result){.kernel_efficiency = scenario->training.kernel_efficiency,
@@ -88,5 +100,5 @@ int calibrate(const struct scenario *scenario, enum flops_convention convention,
     result->calibrated = true;
     result->convention = by_step ? FLOPS_UNSTATED : convention;
     result->measured_step_s = by_step ? scenario->calibrate.step_s : step_of_mfu(&one.scenario, convention);
-    return solve(&one.scenario, result->measured_step_s, result, err);
+    return solve(&one.scenario, result->measured_step_s, added_s, result, err);
 }

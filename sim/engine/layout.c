@@ -60,6 +60,17 @@ static double slowest_nic(const struct scenario *scenario)
     return least;
 }
 
+/* No pair of ranks can send faster than its connections fill one wave each of the widest link. */
+static bool nic_is_wide(const struct layout *layout)
+{
+    const struct scenario *scenario = layout->scenario;
+    double most = 0;
+    for (size_t l = 0; l < scenario->wan_count; l++)
+        most = fmax(most, fmin((double)scenario->transport.connections, (double)scenario->wan[l].waves) *
+                              scenario->wan[l].wave_bit_per_s / 8);
+    return most * 16 <= layout->nic_byte_per_s;
+}
+
 int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err)
 {
     size_t pairs = scenario->site_count * scenario->site_count;
@@ -80,6 +91,7 @@ int layout_init(struct layout *layout, const struct scenario *scenario, bool fol
         layout->wan_flows = wan_flows;
         layout->count = (int)(scenario->training.pipeline * (long)scenario->site_count);
     }
+    layout->wan_skips_nic = scenario->wan_count > 0 && nic_is_wide(layout);
     shortest_paths(layout);
     return 0;
 }

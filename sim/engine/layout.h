@@ -16,6 +16,10 @@ struct layout {
     int count;              /* simulated ranks */
     double nic_byte_per_s;  /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest site */
     double hop_latency_s;   /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
+    /* A flow between sites leaves the ranks' NICs out where its connections could take at most 1/16 of one: the links of a site
+     * then do not depend on the WAN's, and SimGrid need not solve all of them at every event. What a rank's n such flows take of
+     * its NIC, at most n/16, is missing there. */
+    bool wan_skips_nic;
     long *next_link;        /* [from * sites + to]: first WAN link of the path of least RTT, -1 on the diagonal; owned */
     double *wan_rtt_s;      /* [from * sites + to]; owned */
 };

@@ -37,7 +37,8 @@ double platform_pair_cap(const struct layout *layout, const struct ideal *ideal,
 {
     const struct transport_settings *transport = &layout->scenario->transport;
     double rtt_s = ideal->wan_latency ? 0 : layout->wan_rtt_s[from * layout->scenario->site_count + to];
-    double wave = ideal->wan_rate ? INFINITY : narrowest_wave(layout, from, to);
+    double nic = layout->wan_skips_nic && !ideal->fabric ? layout->nic_byte_per_s : INFINITY;
+    double wave = ideal->wan_rate ? nic : narrowest_wave(layout, from, to);
     double window = ideal->window ? INFINITY : transport->window_bytes / (rtt_s + 2 * ideal->extra_wan_delay_s);
     return limited((double)transport->connections * fmin(wave, window));
 }
@@ -79,6 +80,16 @@ static void write_core(const struct layout *layout, const struct ideal *ideal, s
             scenario->sites[site].name, limited(rate));
 }
 
+/* Where flows between sites leave the NICs out, they run between these hosts. */
+static void write_border(const char *site, FILE *out)
+{
+    fprintf(out,
+            "      <host id=\"%s-border\" speed=\"1Gf\"/>\n"
+            "      <link id=\"%s-border-port\" bandwidth=\"%.17gBps\" latency=\"0s\" sharing_policy=\"FATPIPE\"/>\n"
+            "      <host_link id=\"%s-border\" up=\"%s-border-port\" down=\"%s-border-port\"/>\n",
+            site, site, platform_unlimited(), site, site, site);
+}
+
 static void write_site(const struct layout *layout, const struct ideal *ideal, bool latencies, size_t site, FILE *out)
 {
     double rate = ideal->fabric ? platform_unlimited() : limited(layout->nic_byte_per_s);
@@ -89,6 +100,8 @@ static void write_site(const struct layout *layout, const struct ideal *ideal, b
         if (placement_site(&layout->placement, rank) == site)
             write_host(layout, rate, latencies ? layout->hop_latency_s / 2 : 0, rank, out);
     }
+    if (layout->wan_skips_nic && !latencies)
+        write_border(name, out);
     write_core(layout, ideal, site, out);
     fprintf(out, "      <router id=\"%s-router\"/>\n    </zone>\n", name);
 }

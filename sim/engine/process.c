@@ -185,6 +185,8 @@ static void set_up(struct process *process)
     sim->eager_bytes = transport->eager_bytes;
     sim->handshakes = transport->handshakes;
     sim->hosts = zeroed((size_t)process->layout.count, sizeof *sim->hosts);
+    if (process->layout.wan_skips_nic)
+        sim->borders = zeroed(process->layout.placement.sites, sizeof *sim->borders);
     sim->connections = zeroed((size_t)process->layout.count, sizeof *sim->connections);
     sim->wan = zeroed(2 * job->scenario->wan_count, sizeof *sim->wan);
     if (job->probe_wan && !ACTORS_ARE_THREADS)
@@ -198,6 +200,10 @@ static void start_ranks(struct process *process)
     char host[LAYOUT_HOST_MAX];
     for (int i = 0; i < process->layout.count; i++)
         sim->hosts[i] = sg_host_by_name(layout_host(&process->layout, layout_rank(&process->layout, i), host));
+    for (size_t s = 0; sim->borders && s < process->layout.placement.sites; s++) {
+        snprintf(host, sizeof host, "%.64s-border", process->job->scenario->sites[s].name);
+        sim->borders[s] = sg_host_by_name(host);
+    }
     for (int i = 0; i < process->layout.count; i++)
         sim_stream(sim, i, process->job->main, process->job->argument, "main");
 }

@@ -74,8 +74,9 @@ struct connection {
     struct message *wire;                     /* the one on the wire */
     uint64_t numbered, assigned;              /* messages made; messages whose end somebody sees */
     int listen;                               /* messages that the listener has yet to see */
+    bool listener_idle;
     sg_sem_t listener, pump;                  /* NULL until the actor exists */
-    sg_host_t host;                           /* where the listener or pump to be made sits (its actor reads this) */
+    bool bordered;                            /* runs between border hosts: only its pump and listener touch it */
     struct connection *next;                  /* of the same sender */
 };
 
@@ -96,6 +97,7 @@ struct sim {
     double eager_bytes;
     long handshakes;
     sg_host_t *hosts;              /* [count] */
+    sg_host_t *borders;            /* [sites]; NULL where flows between sites use the ranks' NICs */
     struct connection **connections; /* [count]: list per sender */
     struct stream *streams;        /* all, for freeing */
     int stream_count, running;

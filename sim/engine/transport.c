@@ -55,6 +55,7 @@ struct connection *sim_connection(struct sim *sim, int from, int to, int channel
     *connection = (struct connection){.sim = sim, .from = from, .to = to, .channel = channel};
     connection->from_site = placement_site(placement, layout_rank(sim->layout, from));
     connection->to_site = placement_site(placement, layout_rank(sim->layout, to));
+    connection->bordered = sim->borders && connection->from_site != connection->to_site;
     connection->latency_s = sim_latency(sim, connection->from_site, connection->to_site);
     connection->next = sim->connections[from];
     sim->connections[from] = connection;
@@ -138,11 +139,14 @@ static bool shakes_hands(const struct message *message)
 
 /* ---- listener and pump */
 
-static void kick(sg_sem_t *wake, struct connection *connection, xbt_main_func_t code, int at)
+static void kick(sg_sem_t *wake, struct connection *connection, xbt_main_func_t code, bool at_sender)
 {
     if (!*wake) {
+        const struct sim *sim = connection->sim;
         *wake = sg_sem_init(0);
-        sg_actor_t actor = sg_actor_init("wire", connection->sim->hosts[at]);
+        sg_actor_t actor = sg_actor_init(
+            "wire", connection->bordered ? sim->borders[at_sender ? connection->from_site : connection->to_site]
+                                         : sim->hosts[at_sender ? connection->from : connection->to]);
         sg_actor_set_data(actor, connection);
         sg_actor_start_(actor, code, 0, NULL);
     }
@@ -158,19 +162,23 @@ static void listener(int argc, char **argv)
     struct connection *connection = sg_actor_self_get_data();
     sg_actor_daemonize(sg_actor_self());
     for (;;) {
+        while (connection->listen > 0) {
+            saw_end(sg_mailbox_get(mailbox(connection)));
+            connection->listen--;
+        }
+        connection->listener_idle = true;
         sg_sem_acquire(connection->listener);
-        saw_end(sg_mailbox_get(mailbox(connection)));
-        connection->listen--;
     }
 }
 
 static void listen_for(struct connection *connection, const struct message *message)
 {
-    while (connection->assigned <= message->number) {
-        connection->assigned++;
+    for (; connection->assigned <= message->number; connection->assigned++)
         connection->listen++;
-        kick(&connection->listener, connection, listener, connection->to);
-    }
+    if (connection->listen == 0 || (connection->listener && !connection->listener_idle))
+        return;
+    connection->listener_idle = false;
+    kick(&connection->listener, connection, listener, false);
 }
 
 /* The last byte has left: the wire is free, and whoever waits for that goes on. */
@@ -185,7 +193,7 @@ static void saw_end(struct message *message)
     if (message->receiver_waits)
         sg_sem_release(message->receiver_waits->wake);
     if (connection->unput)
-        kick(&connection->pump, connection, pump, connection->from);
+        kick(&connection->pump, connection, pump, true);
 }
 
 /* Whether the receiver cannot see the end of a message itself: it is blocked, and not in this message. */
@@ -216,7 +224,8 @@ static void put_on_wire(struct message *message)
         start_clock(message);
     sg_comm_t comm = sg_mailbox_put_init(mailbox(connection), message, lround(message->bytes));
     sg_comm_detach(comm, NULL);
-    if (connection->wire == message && (posted(message) ? looks_away(message->receiver, message) : eager(message)))
+    if (connection->wire == message &&
+        (posted(message) ? connection->bordered || looks_away(message->receiver, message) : eager(message)))
         listen_for(connection, message);
 }
 
@@ -290,14 +299,14 @@ static struct request *sim_isend(struct stream *stream, int to, int channel, str
     message->what = stream->name;
     sim->sent_bytes += message->bytes;
     sim->messages++;
-    if (!connection->wire && !connection->unput && !shakes_hands(message)) {
+    if (!connection->wire && !connection->unput && !shakes_hands(message) && !connection->bordered) {
         put_on_wire(message);
         return &message->side[1];
     }
     if (!connection->unput)
         connection->unput = message;
     if (!connection->wire && connection->unput == message)
-        kick(&connection->pump, connection, pump, connection->from);
+        kick(&connection->pump, connection, pump, true);
     return &message->side[1];
 }
 
@@ -325,8 +334,10 @@ static struct request *sim_irecv(struct stream *stream, int from, int channel, s
     remember_source(stream, connection);
     if (connection->wire == message)
         start_clock(message);
+    if (connection->listener || (connection->wire == message && connection->bordered))
+        listen_for(connection, message);
     if (connection->unput == message && !connection->wire && shakes_hands(message))
-        kick(&connection->pump, connection, pump, connection->from);
+        kick(&connection->pump, connection, pump, true);
     return &message->side[0];
 }
 
@@ -346,7 +357,7 @@ static void wait_receive(struct stream *stream, struct message *message)
 {
     struct connection *connection = message->connection;
     double start_s = simgrid_get_clock();
-    if (!left(message) && connection->assigned == message->number && connection->listen == 0) {
+    if (!left(message) && !connection->bordered && connection->assigned == message->number && connection->listen == 0) {
         receive_directly(stream, message);
     } else if (!left(message)) {
         message->receiver_waits = stream;
@@ -488,4 +499,5 @@ void sim_release(struct sim *sim)
     free(sim->wan);
     free(sim->connections);
     free(sim->hosts);
+    free(sim->borders);
 }

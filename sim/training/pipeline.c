@@ -5,7 +5,10 @@
 
 #include "sim/training/step_internal.h"
 
-enum { SENDS_IN_FLIGHT = 2 }; /* operations whose output may still be leaving */
+enum {
+    SENDS_IN_FLIGHT = 2,    /* operations whose output may still be leaving */
+    RECEIVES_POSTED = 2,    /* operations ahead whose input may arrive already */
+};
 
 struct walk {
     struct stream *stream;
@@ -163,9 +166,10 @@ static void walk_schedule(struct walk *walk)
 {
     size_t count = walk->rank->plan->op_count;
     start_gathers(walk);
-    post_receive(walk, 0);
+    for (size_t i = 0; i < RECEIVES_POSTED; i++)
+        post_receive(walk, i);
     for (size_t i = 0; i < count; i++) {
-        post_receive(walk, i + 1);
+        post_receive(walk, i + RECEIVES_POSTED);
         transport_wait(walk->stream, walk->receives[i]);
         await_parameters(walk, &walk->ops[i]);
         compute(walk, &walk->ops[i]);
