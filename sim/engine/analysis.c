@@ -26,11 +26,13 @@ struct analysis {
     size_t job_count, done;
 };
 
-/* Strategies that are the same in one site share a baseline: there the order of a ring means nothing. */
+/* Strategies that are the same in one site share a baseline: there the order of a ring means nothing, and where something is sharded
+ * a hierarchical reduction is a ring's reduce-scatter. */
 static bool same_in_one_site(const struct strategy *a, const struct strategy *b)
 {
-    return a->allreduce == b->allreduce && a->sharding == b->sharding && a->overlap == b->overlap &&
-           a->chunk_layers == b->chunk_layers && a->depth == b->depth;
+    bool same_rings = a->sharding != SHARD_NONE || a->allreduce == b->allreduce;
+    return same_rings && a->sharding == b->sharding && a->overlap == b->overlap && a->chunk_layers == b->chunk_layers &&
+           a->depth == b->depth;
 }
 
 static int reading_init(struct reading *reading, size_t strategies, struct err *err)

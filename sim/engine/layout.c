@@ -86,12 +86,13 @@ int layout_init(struct layout *layout, const struct scenario *scenario, bool fol
     long rails = layout->placement.rails;
     layout->hop_latency_s = scenario->fabric.latency_s + (double)(rails - 1) * scenario->fabric.nvlink_latency_s;
     layout->count = (int)(scenario->training.pipeline * scenario->training.data);
+    layout->wan_skips_nic = scenario->wan_count > 0 && nic_is_wide(layout);
     if (fold) {
         layout->fold = site_replicas(scenario, 0);
         layout->wan_flows = wan_flows;
-        layout->count = (int)(scenario->training.pipeline * (long)scenario->site_count);
+        layout->mirrored = scenario->site_count == 2 && layout->wan_skips_nic;
+        layout->count = (int)(scenario->training.pipeline * (layout->mirrored ? 1 : (long)scenario->site_count));
     }
-    layout->wan_skips_nic = scenario->wan_count > 0 && nic_is_wide(layout);
     shortest_paths(layout);
     return 0;
 }
@@ -110,6 +111,8 @@ int layout_index(const struct layout *layout, int rank)
     if (layout->fold == 1)
         return rank;
     long stage = placement_stage(&layout->placement, rank);
+    if (layout->mirrored)
+        return (int)stage;
     return (int)(stage * (long)layout->placement.sites + (long)placement_site(&layout->placement, rank));
 }
 
@@ -117,8 +120,8 @@ int layout_rank(const struct layout *layout, int index)
 {
     if (layout->fold == 1)
         return index;
-    long stage = index / (long)layout->placement.sites;
-    size_t site = (size_t)index % layout->placement.sites;
+    size_t sites = layout->mirrored ? 1 : layout->placement.sites, site = (size_t)index % sites;
+    long stage = index / (long)sites;
     return placement_rank(&layout->placement, stage, layout->placement.site_first[site]);
 }
 

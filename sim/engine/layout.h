@@ -13,6 +13,9 @@ struct layout {
     /* Real flows that one simulated WAN flow stands for: shared WAN rates are divided by it. Equals fold where every replica
      * crosses (hierarchical, interleaved), the number of rails where only the last of a site does (contiguous ring). */
     long wan_flows;
+    /* Folded, two sites, and no NIC in their routes: the sites are each other's mirror image. Only the first is simulated; what it
+     * sends to the second it also receives from there, and the WAN's other direction carries the same. */
+    bool mirrored;
     int count;              /* simulated ranks */
     double nic_byte_per_s;  /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest site */
     double hop_latency_s;   /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
@@ -24,7 +27,7 @@ struct layout {
     double *wan_rtt_s;      /* [from * sites + to]; owned */
 };
 
-/* fold: simulate one replica per site (the caller has checked that they are identical). Returns 0 or a negative errno. */
+/* fold: simulate one replica per site, or of two (the caller has checked that replicas and sites are identical). Returns 0 or a negative errno. */
 int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err);
 void layout_free(struct layout *layout);
 

@@ -235,8 +235,8 @@ static void write_outcome(struct process *process)
     for (size_t i = 0; i < 2 * process->job->scenario->wan_count; i++) {
         struct engine_wan *wan = &process->job->wan[i];
         double rate = platform_wan_rate(&process->layout, &sim->ideal, (long)(i / 2)) * sim->wan_bytes_scale;
-        wan->bytes = sim->wan[i].bytes;
-        record_utilisation(&sim->wan[i], rate, outcome->step_s, &wan->utilisation, &wan->peak_utilisation);
+        wan->bytes = record_load(sim, i)->bytes;
+        record_utilisation(record_load(sim, i), rate, outcome->step_s, &wan->utilisation, &wan->peak_utilisation);
     }
     if (sim->timeline)
         write_timeline(process);

@@ -101,6 +101,11 @@ static void fill_slices(const struct wan_load *load, double step_s, double *byte
     }
 }
 
+const struct wan_load *record_load(const struct sim *sim, size_t i)
+{
+    return &sim->wan[sim->layout->mirrored && sim->wan[i].count == 0 ? i ^ 1 : i];
+}
+
 void record_utilisation(const struct wan_load *load, double rate_byte_per_s, double step_s, double *mean, double *peak)
 {
     double bytes[SLICES], most = 0;
@@ -127,7 +132,7 @@ int record_wan_tracks(struct sim *sim, double step_s)
                  scenario->sites[wan->between[!(i % 2)]].name);
         int process = 1000000 + (int)(i / 2);
         timeline_name(sim->timeline, process, "WAN", 0, name);
-        fill_slices(&sim->wan[i], step_s, bytes);
+        fill_slices(record_load(sim, i), step_s, bytes);
         for (int s = 0; s < SLICES; s++)
             timeline_counter(sim->timeline, process, name, s * step_s / SLICES, bytes[s] * 8 * SLICES / step_s);
     }

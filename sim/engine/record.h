@@ -11,6 +11,9 @@ void record_stream(const struct stream *stream);
 void record_wait(const struct stream *stream, const struct message *message, double start_s);
 void record_compute(const struct stream *stream, double start_s);
 
+/* The load of WAN link i / 2 in direction i % 2; where only one direction is simulated, the other has the same. */
+const struct wan_load *record_load(const struct sim *sim, size_t i);
+
 /* Mean utilisation (0..1) of a WAN link and direction over [0, step_s], and over its busiest 1/1000. */
 void record_utilisation(const struct wan_load *load, double rate_byte_per_s, double step_s, double *mean, double *peak);
 

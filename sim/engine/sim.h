@@ -116,8 +116,8 @@ struct stream *sim_stream(struct sim *sim, int index, stream_function *function,
 /* Releases everything that the run holds; sim itself belongs to the caller. */
 void sim_release(struct sim *sim);
 
-/* The connection from one simulated rank to another; made when first asked for. */
-struct connection *sim_connection(struct sim *sim, int from, int to, int channel);
+/* The connection from one rank to another, as simulated; made when first asked for. */
+struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, int channel);
 /* Changes the idealisation in the middle of a run: link rates and latencies from now on. */
 void sim_idealise(struct sim *sim, const struct ideal *ideal);
 double sim_latency(const struct sim *sim, size_t from_site, size_t to_site);

@@ -37,26 +37,34 @@ static sg_mailbox_t mailbox(struct connection *connection)
 {
     char name[64];
     if (!connection->mailbox) {
-        snprintf(name, sizeof name, "%d-%d-%d", connection->from, connection->to, connection->channel);
+        snprintf(name, sizeof name, "%d-%d-%d%s", connection->from, connection->to, connection->channel,
+                 connection->from_site == connection->to_site ? "" : "-wan");
         connection->mailbox = sg_mailbox_by_name(name);
     }
     return connection->mailbox;
 }
 
-struct connection *sim_connection(struct sim *sim, int from, int to, int channel)
+struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, int channel)
 {
+    const struct layout *layout = sim->layout;
+    int from = layout_index(layout, from_rank), to = layout_index(layout, to_rank);
+    size_t from_site = placement_site(&layout->placement, from_rank);
+    size_t to_site = placement_site(&layout->placement, to_rank);
+    if (layout->mirrored && from_site != to_site) {
+        from_site = 0;
+        to_site = 1;
+    }
     struct connection *connection = sim->connections[from];
-    while (connection && (connection->to != to || connection->channel != channel))
+    while (connection && (connection->to != to || connection->channel != channel ||
+                          (connection->from_site == connection->to_site) != (from_site == to_site)))
         connection = connection->next;
     if (connection)
         return connection;
     connection = need(calloc(1, sizeof *connection));
-    const struct placement *placement = &sim->layout->placement;
-    *connection = (struct connection){.sim = sim, .from = from, .to = to, .channel = channel};
-    connection->from_site = placement_site(placement, layout_rank(sim->layout, from));
-    connection->to_site = placement_site(placement, layout_rank(sim->layout, to));
-    connection->bordered = sim->borders && connection->from_site != connection->to_site;
-    connection->latency_s = sim_latency(sim, connection->from_site, connection->to_site);
+    *connection = (struct connection){
+        .sim = sim, .from = from, .to = to, .channel = channel, .from_site = from_site, .to_site = to_site};
+    connection->bordered = sim->borders && from_site != to_site;
+    connection->latency_s = sim_latency(sim, from_site, to_site);
     connection->next = sim->connections[from];
     sim->connections[from] = connection;
     return connection;
@@ -291,7 +299,7 @@ void stream_acquire(struct stream *stream)
 static struct request *sim_isend(struct stream *stream, int to, int channel, struct span span)
 {
     struct sim *sim = stream->sim;
-    struct connection *connection = sim_connection(sim, stream->index, layout_index(sim->layout, to), channel);
+    struct connection *connection = sim_connection(sim, stream->head.rank, to, channel);
     struct message *message = connection->unsent ? connection->unsent : append(connection);
     connection->unsent = message->next;
     message->bytes = (double)span.bytes;
@@ -326,7 +334,7 @@ static struct request *sim_irecv(struct stream *stream, int from, int channel, s
 {
     (void)span, (void)receive;
     struct sim *sim = stream->sim;
-    struct connection *connection = sim_connection(sim, layout_index(sim->layout, from), stream->index, channel);
+    struct connection *connection = sim_connection(sim, from, stream->head.rank, channel);
     struct message *message = connection->unposted ? connection->unposted : append(connection);
     connection->unposted = message->next;
     message->receiver = stream;
