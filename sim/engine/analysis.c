@@ -10,7 +10,7 @@
 
 /* One way to read the scenario: its calibration, and per strategy the run on its sites and the run on one site. */
 struct reading {
-    struct calibration_result calibration;
+    struct calibration calibration;
     struct run_case *runs;  /* [strategies] */
     struct run_case *bases; /* [strategies]; made only where base_of is the strategy itself */
     size_t *base_of;        /* [strategies]: whose baseline serves */
@@ -97,11 +97,19 @@ static int add_runs(struct analysis *analysis, struct run_case *run, bool what_i
     return rc;
 }
 
+/* The calibration's last run was this strategy's baseline. */
+static bool was_calibrated_on(const struct analysis *analysis, const struct reading *reading, size_t i)
+{
+    const struct calibrate *given = &analysis->scenario->calibrate;
+    return given->present && reading->calibration.is_baseline &&
+           same_in_one_site(&analysis->scenario->strategies[given->strategy], &analysis->scenario->strategies[i]);
+}
+
 static int add_strategy(struct analysis *analysis, struct reading *reading, size_t i, bool what_ifs, struct err *err)
 {
     const struct scenario *scenario = analysis->scenario;
     const struct strategy *strategy = &scenario->strategies[i];
-    double efficiency = reading->calibration.kernel_efficiency;
+    double efficiency = reading->calibration.result.kernel_efficiency;
     int rc = case_init(&reading->runs[i], scenario, strategy, efficiency, err);
     rc = rc ? rc : add_runs(analysis, &reading->runs[i], what_ifs, err);
     reading->base_of[i] = i;
@@ -111,6 +119,8 @@ static int add_strategy(struct analysis *analysis, struct reading *reading, size
     if (rc < 0 || scenario->site_count == 1 || reading->base_of[i] != i)
         return rc;
     rc = case_init(&reading->bases[i], &analysis->one.scenario, strategy, efficiency, err);
+    if (rc == 0 && was_calibrated_on(analysis, reading, i) && !wants_full(analysis, &reading->bases[i]))
+        return 0;
     return rc ? rc : add_runs(analysis, &reading->bases[i], false, err);
 }
 
@@ -122,12 +132,13 @@ static int prepare(struct analysis *analysis, struct err *err)
     enum flops_convention order[] = {both || given->convention == FLOPS_MHA ? FLOPS_MHA : FLOPS_GQA, FLOPS_GQA};
     analysis->reading_count = both ? 2 : 1;
     analysis->jobs = calloc(2 * scenario->strategy_count * (CASE_RUNS + 2), sizeof *analysis->jobs);
-    double added_s = 0;
+    struct calibration calibrations[2] = {{.convention = order[0]}, {.convention = order[1]}};
     int rc = analysis->jobs ? 0 : err_set(err, ENOMEM, "out of memory for the runs");
+    rc = rc ? rc : calibrate(scenario, calibrations, analysis->reading_count, analysis->options->workers, err);
     for (size_t r = 0; r < analysis->reading_count && rc == 0; r++) {
         struct reading *reading = &analysis->readings[r];
+        reading->calibration = calibrations[r];
         rc = reading_init(reading, scenario->strategy_count, err);
-        rc = rc ? rc : calibrate(scenario, order[r], &added_s, &reading->calibration, err);
         for (size_t i = 0; i < scenario->strategy_count && rc == 0; i++)
             rc = add_strategy(analysis, reading, i, r == 0, err);
     }
@@ -136,18 +147,14 @@ static int prepare(struct analysis *analysis, struct err *err)
 
 /* ---- results */
 
-static struct step_result step_result(const struct run_case *run)
+static struct step_result step_result(const struct scenario *scenario, const struct engine_outcome *outcome, bool folded)
 {
-    const struct scenario *scenario = run->plan.scenario;
     const struct training *training = &scenario->training;
-    const struct engine_job *job = case_step(run);
-    double tokens = (double)(training->global_batch * training->sequence), peak = 0, step_s = job->outcomes->step_s;
+    double tokens = (double)(training->global_batch * training->sequence), peak = 0, step_s = outcome->step_s;
     for (size_t s = 0; s < scenario->site_count; s++)
         peak += (double)site_gpus(&scenario->sites[s]) * scenario->sites[s].gpu.flop_per_s[training->compute];
-    struct step_result result = {.step_s = step_s, .tokens_per_s = tokens / step_s, .messages = job->outcomes->messages};
-    result.fidelity = job->fold                   ? FIDELITY_FOLDED
-                      : job->outcomes->used_bulk ? FIDELITY_BULK
-                                                  : FIDELITY_MESSAGE;
+    struct step_result result = {.step_s = step_s, .tokens_per_s = tokens / step_s, .messages = outcome->messages};
+    result.fidelity = folded ? FIDELITY_FOLDED : outcome->used_bulk ? FIDELITY_BULK : FIDELITY_MESSAGE;
     for (int c = FLOPS_GQA; c <= FLOPS_MHA; c++)
         result.mfu[c] = model_mfu(model_flop_per_token(&scenario->model, training->sequence, (enum flops_convention)c),
                                   tokens, step_s, 1, peak);
@@ -208,15 +215,25 @@ static int check_floor(const struct strategy_result *result, const struct run_ca
                    run->plan.strategy->name, result->step.step_s, result->floor_s, bound_name(result->floor_bound));
 }
 
+static struct step_result baseline(const struct analysis *analysis, const struct reading *reading, size_t i)
+{
+    const struct scenario *one = &analysis->one.scenario;
+    const struct run_case *base = &reading->bases[reading->base_of[i]];
+    if (analysis->scenario->site_count == 1)
+        base = &reading->runs[i];
+    else if (!base->made[CASE_MAIN] && !base->made[CASE_FULL])
+        return step_result(one, &reading->calibration.last, reading->calibration.folded);
+    return step_result(one, case_step(base)->outcomes, case_step(base)->fold);
+}
+
 static int fill_strategy(const struct analysis *analysis, const struct reading *reading, size_t i,
                          struct strategy_result *result, struct err *err)
 {
     const struct run_case *run = &reading->runs[i];
     const struct scenario *scenario = analysis->scenario;
-    const struct run_case *base = scenario->site_count == 1 ? run : &reading->bases[reading->base_of[i]];
     result->strategy = i;
-    result->step = step_result(run);
-    result->baseline = step_result(base);
+    result->step = step_result(scenario, case_step(run)->outcomes, case_step(run)->fold);
+    result->baseline = baseline(analysis, reading, i);
     result->efficiency = result->baseline.step_s / result->step.step_s;
     result->compute_s = step_compute_s(&run->plan);
     int rc = step_free(&run->plan, &result->free_step_s, NULL, err);
@@ -235,7 +252,7 @@ static int fill_reading(const struct analysis *analysis, const struct reading *r
 {
     const struct scenario *scenario = analysis->scenario;
     const struct step_plan *plan = &reading->runs[0].plan;
-    *result = (struct result){.scenario = scenario, .backend = "sim", .calibration = reading->calibration};
+    *result = (struct result){.scenario = scenario, .backend = "sim", .calibration = reading->calibration.result};
     result->calibration.forward_s =
         plan->forward_s * (double)(scenario->training.pipeline * scenario->training.interleave) / (double)scenario->model.layers;
     result->strategies = calloc(scenario->strategy_count, sizeof *result->strategies);
