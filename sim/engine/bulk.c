@@ -9,7 +9,7 @@
  * tests/support/ring_oracle.c computes the same recursion slice by slice.
  *
  * A ring inside one site sends one flow per neighbour, so that NICs are shared with everything else; what the flow lost to others
- * (beyond U s) is added to the time above. A ring over several sites is cut into runs of ranks of one site: messages cross the WAN
+ * (beyond U s) lengthens every slice. A ring over several sites is cut into runs of ranks of one site: messages cross the WAN
  * one by one, the hops between a run's entry and its exit follow the formula (their NICs are taken as free). Range: unequal NICs
  * and other traffic on the NICs of a run are not seen. Folded, one rank stands for a whole run.
  */
@@ -206,21 +206,23 @@ static double wire_opens(const struct bulk *bulk, int position)
     return fmax(bulk->start_s[position % n], bulk->start_s[(position + 1) % n]);
 }
 
-/* D_j(U-1) in a ring inside one site. */
-static double last_send(const struct bulk *bulk, int position)
+/* D_j(U-1) in a ring inside one site; a slice takes slice_s. */
+static double last_send(const struct bulk *bulk, int position, double slice_s)
 {
     int n = bulk->group.count;
     long laps = (bulk->sends - 1) / bulk->slices;
-    double step_s = bulk->hop_s - bulk->slices * bulk->slice_s, best_s = -INFINITY;
+    double step_s = bulk->hop_s - bulk->slice_s - (bulk->slices - 1) * slice_s, best_s = -INFINITY;
     for (long i = 0; i <= laps; i++)
         best_s = fmax(best_s, wire_opens(bulk, position + n - (int)(i % n)) + (double)i * step_s);
-    return best_s + (double)(bulk->sends - 1) * bulk->slice_s;
+    return best_s + (double)(bulk->sends - 1) * slice_s;
 }
 
+/* What the slowest flow lost to other traffic makes every slice of every rank that much longer. */
 static double ring_end(const struct bulk *bulk, int position)
 {
     int before = (position + bulk->group.count - 1) % bulk->group.count;
-    return fmax(last_send(bulk, before) + bulk->hop_s, last_send(bulk, position) + bulk->slice_s);
+    double lost_s = bulk->worst_excess_s / (double)bulk->sends, slice_s = bulk->slice_s + lost_s;
+    return fmax(last_send(bulk, before, slice_s) + bulk->hop_s + lost_s, last_send(bulk, position, slice_s) + slice_s);
 }
 
 /* One flow to the next rank; the time it lost to other traffic once its wire was open. */
@@ -248,7 +250,7 @@ static void ring_in_site(struct stream *stream, struct bulk *bulk, const struct 
         bulk->waits[position] = stream;
         stream_acquire(stream);
     }
-    stream_sleep_until(stream, ring_end(bulk, position) + bulk->worst_excess_s);
+    stream_sleep_until(stream, ring_end(bulk, position));
     leave(bulk, members);
 }
 
