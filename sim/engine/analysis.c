@@ -11,6 +11,7 @@
 /* One way to read the scenario: its calibration, and per strategy the run on its sites and the run on one site. */
 struct reading {
     struct calibration calibration;
+    bool *chosen;           /* [strategies]: which ones this reading is about */
     struct run_case *runs;  /* [strategies] */
     struct run_case *bases; /* [strategies]; made only where base_of is the strategy itself */
     size_t *base_of;        /* [strategies]: whose baseline serves */
@@ -37,10 +38,11 @@ static bool same_in_one_site(const struct strategy *a, const struct strategy *b)
 
 static int reading_init(struct reading *reading, size_t strategies, struct err *err)
 {
+    reading->chosen = calloc(strategies, sizeof *reading->chosen);
     reading->runs = calloc(strategies, sizeof *reading->runs);
     reading->bases = calloc(strategies, sizeof *reading->bases);
     reading->base_of = calloc(strategies, sizeof *reading->base_of);
-    if (!reading->runs || !reading->bases || !reading->base_of)
+    if (!reading->chosen || !reading->runs || !reading->bases || !reading->base_of)
         return err_set(err, ENOMEM, "out of memory for %zu strategies", strategies);
     return 0;
 }
@@ -53,6 +55,7 @@ static void reading_free(struct reading *reading, size_t strategies)
         if (reading->bases)
             case_free(&reading->bases[i]);
     }
+    free(reading->chosen);
     free(reading->runs);
     free(reading->bases);
     free(reading->base_of);
@@ -97,6 +100,14 @@ static int add_runs(struct analysis *analysis, struct run_case *run, bool what_i
     return rc;
 }
 
+/* Runs with what-ifs take several times as long: they begin first, so that the workers end together. Ties keep their order, which the
+ * addresses of jobs in their cases have. */
+static int longest_first(const void *a, const void *b)
+{
+    const struct engine_job *x = *(struct engine_job *const *)a, *y = *(struct engine_job *const *)b;
+    return (y->probe_wan - x->probe_wan) ? y->probe_wan - x->probe_wan : (x > y) - (x < y);
+}
+
 /* The calibration's last run was this strategy's baseline. */
 static bool was_calibrated_on(const struct analysis *analysis, const struct reading *reading, size_t i)
 {
@@ -114,7 +125,7 @@ static int add_strategy(struct analysis *analysis, struct reading *reading, size
     rc = rc ? rc : add_runs(analysis, &reading->runs[i], what_ifs, err);
     reading->base_of[i] = i;
     for (size_t j = 0; j < i; j++)
-        if (same_in_one_site(&scenario->strategies[j], strategy))
+        if (reading->chosen[j] && same_in_one_site(&scenario->strategies[j], strategy))
             reading->base_of[i] = reading->base_of[j];
     if (rc < 0 || scenario->site_count == 1 || reading->base_of[i] != i)
         return rc;
@@ -122,6 +133,15 @@ static int add_strategy(struct analysis *analysis, struct reading *reading, size
     if (rc == 0 && was_calibrated_on(analysis, reading, i) && !wants_full(analysis, &reading->bases[i]))
         return 0;
     return rc ? rc : add_runs(analysis, &reading->bases[i], false, err);
+}
+
+/* The first reading is about all strategies, the other about those that a measured or published figure exists for. */
+static void choose(struct reading *reading, const struct scenario *scenario, bool first)
+{
+    for (size_t i = 0; i < scenario->strategy_count; i++)
+        reading->chosen[i] = first || i == scenario->calibrate.strategy;
+    for (size_t i = 0; i < scenario->reference_count; i++)
+        reading->chosen[scenario->references[i].strategy] = true;
 }
 
 static int prepare(struct analysis *analysis, struct err *err)
@@ -139,9 +159,14 @@ static int prepare(struct analysis *analysis, struct err *err)
         struct reading *reading = &analysis->readings[r];
         reading->calibration = calibrations[r];
         rc = reading_init(reading, scenario->strategy_count, err);
+        if (rc == 0)
+            choose(reading, scenario, r == 0);
         for (size_t i = 0; i < scenario->strategy_count && rc == 0; i++)
-            rc = add_strategy(analysis, reading, i, r == 0, err);
+            if (reading->chosen[i])
+                rc = add_strategy(analysis, reading, i, r == 0, err);
     }
+    if (rc == 0)
+        qsort(analysis->jobs, analysis->job_count, sizeof *analysis->jobs, longest_first);
     return rc;
 }
 
@@ -251,17 +276,20 @@ static int fill_reading(const struct analysis *analysis, const struct reading *r
                         struct err *err)
 {
     const struct scenario *scenario = analysis->scenario;
-    const struct step_plan *plan = &reading->runs[0].plan;
+    size_t first = 0;
+    while (!reading->chosen[first])
+        first++;
+    const struct step_plan *plan = &reading->runs[first].plan;
     *result = (struct result){.scenario = scenario, .backend = "sim", .calibration = reading->calibration.result};
     result->calibration.forward_s =
         plan->forward_s * (double)(scenario->training.pipeline * scenario->training.interleave) / (double)scenario->model.layers;
     result->strategies = calloc(scenario->strategy_count, sizeof *result->strategies);
     if (!result->strategies)
         return err_set(err, ENOMEM, "out of memory for %zu strategies", scenario->strategy_count);
-    result->strategy_count = scenario->strategy_count;
     int rc = 0;
     for (size_t i = 0; i < scenario->strategy_count && rc == 0; i++)
-        rc = fill_strategy(analysis, reading, i, &result->strategies[i], err);
+        if (reading->chosen[i])
+            rc = fill_strategy(analysis, reading, i, &result->strategies[result->strategy_count++], err);
     return rc;
 }
 

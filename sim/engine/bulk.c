@@ -436,14 +436,15 @@ static void ring_over_sites(struct stream *stream, struct bulk *bulk, const stru
     leave(bulk, members);
 }
 
-/* Whether to take a ring as one operation: folded, a run has no ranks to pass messages on; else when messages are too many and
- * there are hops to save. */
+/* Whether to take a ring as one operation: folded, a run over sites has no ranks to pass messages on, and a ring inside a site would
+ * only send to itself; else when messages are too many and there are hops to save. */
 static bool wanted(const struct sim *sim, const struct group *group, enum ring_kind kind, int slices)
 {
     int hops = wan_hops(sim, group);
     double messages = (double)group->count * ring_steps(kind, group->count) * slices;
     bool has_runs = hops < group->count;
-    return has_runs && (sim->layout->fold > 1 || messages > sim->bulk_above);
+    bool folded = sim->layout->fold > 1 && (hops > 0 || !isinf(sim->bulk_above));
+    return has_runs && (folded || messages > sim->bulk_above);
 }
 
 bool bulk_ring(struct stream *stream, const struct group *group, enum ring_kind kind, struct span span, int channel,
@@ -452,6 +453,7 @@ bool bulk_ring(struct stream *stream, const struct group *group, enum ring_kind 
     struct sim *sim = stream->sim;
     if (!wanted(sim, group, kind, slices))
         return false;
+    stream_catch_up(stream);
     struct bulk *bulk = find(sim, group, kind, span, channel, slices);
     join(bulk, group->position, transport_now(stream));
     if (bulk->runs)

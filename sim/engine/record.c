@@ -69,7 +69,7 @@ void record_stream(const struct stream *stream)
 
 void record_wait(const struct stream *stream, const struct message *message, double start_s)
 {
-    double now_s = simgrid_get_clock();
+    double now_s = transport_now(stream);
     if (!recorded(stream->sim, stream->index) || now_s <= start_s)
         return;
     char name[96];

@@ -33,6 +33,7 @@ struct stream {
     void *argument;
     sg_actor_t actor;
     sg_sem_t wake;       /* what the stream blocks on when it is not in a SimGrid comm */
+    double not_before_s; /* the stream's own time where it is ahead of the clock: what it received last arrives only then */
     bool blocked;        /* asleep or in `wake` */
     double asleep_until_s; /* INFINITY while in `wake` */
     struct message *receiving; /* blocked in the SimGrid receive of this message */
@@ -122,6 +123,8 @@ struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, i
 void sim_idealise(struct sim *sim, const struct ideal *ideal);
 double sim_latency(const struct sim *sim, size_t from_site, size_t to_site);
 
+/* Lets the clock catch up with the stream's own time: before anything that others can see. */
+void stream_catch_up(struct stream *stream);
 /* Blocking primitives of a stream that keep every comm watched. */
 void stream_sleep_until(struct stream *stream, double time_s);
 void stream_acquire(struct stream *stream);

@@ -300,6 +300,11 @@ void stream_sleep_until(struct stream *stream, double time_s)
     stream->blocked = false;
 }
 
+void stream_catch_up(struct stream *stream)
+{
+    stream_sleep_until(stream, stream->not_before_s);
+}
+
 void stream_acquire(struct stream *stream)
 {
     block(stream, INFINITY, NULL);
@@ -312,6 +317,7 @@ void stream_acquire(struct stream *stream)
 static struct request *sim_isend(struct stream *stream, int to, int channel, struct span span)
 {
     struct sim *sim = stream->sim;
+    stream_catch_up(stream);
     struct connection *connection = sim_connection(sim, stream->head.rank, to, channel);
     struct message *message = connection->unsent ? connection->unsent : append(connection);
     connection->unsent = message->next;
@@ -347,6 +353,7 @@ static struct request *sim_irecv(struct stream *stream, int from, int channel, s
 {
     (void)span, (void)receive;
     struct sim *sim = stream->sim;
+    stream_catch_up(stream);
     struct connection *connection = sim_connection(sim, from, stream->head.rank, channel);
     struct message *message = connection->unposted ? connection->unposted : append(connection);
     connection->unposted = message->next;
@@ -386,7 +393,7 @@ static void wait_receive(struct stream *stream, struct message *message)
         listen_for(connection, message);
         stream_acquire(stream);
     }
-    stream_sleep_until(stream, message->left_s + connection->latency_s);
+    stream->not_before_s = fmax(stream->not_before_s, message->left_s + connection->latency_s);
     stream->sim->received_bytes += message->bytes;
     stream->sim->arrived++;
     record_wait(stream, message, start_s);
@@ -409,19 +416,19 @@ static void sim_wait(struct stream *stream, struct request *request)
     side_done(request->message);
 }
 
+static double sim_now(const struct stream *stream)
+{
+    return fmax(simgrid_get_clock(), stream->not_before_s);
+}
+
+/* One sleep for the latency of what was received and for the computation. */
 static void sim_compute(struct stream *stream, double seconds)
 {
-    double start_s = simgrid_get_clock();
+    double start_s = sim_now(stream);
     if (stream->sim->ideal.compute)
         return;
     stream_sleep_until(stream, start_s + seconds);
     record_compute(stream, start_s);
-}
-
-static double sim_now(const struct stream *stream)
-{
-    (void)stream;
-    return simgrid_get_clock();
 }
 
 static void run_stream(int argc, char **argv)
@@ -429,6 +436,7 @@ static void run_stream(int argc, char **argv)
     (void)argc, (void)argv;
     struct stream *stream = sg_actor_self_get_data();
     stream->function(stream, stream->argument);
+    stream_catch_up(stream);
     stream->done = true;
     stream->sim->running--;
     if (stream->joiner)
@@ -437,6 +445,7 @@ static void run_stream(int argc, char **argv)
 
 static struct stream *sim_spawn(struct stream *parent, stream_function *function, void *argument, const char *name)
 {
+    stream_catch_up(parent);
     return sim_stream(parent->sim, parent->index, function, argument, name);
 }
 

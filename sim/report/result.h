@@ -76,8 +76,8 @@ struct result {
     struct strategy_result *strategies; /* owned */
     size_t note_count;
     char **notes; /* owned, each too; one sentence per approximation the backend made; printed under the table */
-    /* Where the calibration's source does not state its flops convention: the same scenario read the other way. NULL
-     * otherwise. Owned. */
+    /* Where the calibration's source does not state its flops convention: the same scenario read the other way, for the
+     * strategies that a measured or published figure exists for. NULL otherwise. Owned. */
     struct result *other_reading;
 };
 

@@ -46,7 +46,7 @@ static double run(const struct rig *rig, const struct shape *shape, uint64_t byt
     struct engine_job *job = &bench->job;
     job->fold = fold;
     job->wan_flows = shape->all_cross ? rig->nodes : 1;
-    job->bulk_above = INFINITY;
+    job->bulk_above = fold ? ENGINE_BULK_ABOVE : INFINITY;
     rc = engine_run(&job, 1, 1, NULL, NULL, &err);
     ck_assert_msg(rc == 0, "%s, fold %d: %s", shape->name, fold, err.text);
     double step_s = job->outcomes->step_s;
