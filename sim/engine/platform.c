@@ -51,7 +51,7 @@ const char *platform_wan_name(const struct scenario *scenario, long link, char *
     return buffer;
 }
 
-const char *platform_cap_name(const struct scenario *scenario, size_t from, size_t to, char *buffer)
+static const char *cap_name(const struct scenario *scenario, size_t from, size_t to, char *buffer)
 {
     snprintf(buffer, LAYOUT_HOST_MAX * 2, "cap-%.64s-%.64s", scenario->sites[from].name, scenario->sites[to].name);
     return buffer;
@@ -85,7 +85,7 @@ static void write_border(const char *site, FILE *out)
 {
     fprintf(out,
             "      <host id=\"%s-border\" speed=\"1Gf\"/>\n"
-            "      <link id=\"%s-border-port\" bandwidth=\"%.17gBps\" latency=\"0s\" sharing_policy=\"FATPIPE\"/>\n"
+            "      <link id=\"%s-border-port\" bandwidth=\"%.17gBps\" latency=\"0s\" sharing_policy=\"SHARED\"/>\n"
             "      <host_link id=\"%s-border\" up=\"%s-border-port\" down=\"%s-border-port\"/>\n",
             site, site, platform_unlimited(), site, site, site);
 }
@@ -106,7 +106,7 @@ static void write_site(const struct layout *layout, const struct ideal *ideal, b
     fprintf(out, "      <router id=\"%s-router\"/>\n    </zone>\n", name);
 }
 
-static void write_route(const struct layout *layout, size_t from, size_t to, FILE *out)
+static void write_route(const struct layout *layout, bool latencies, size_t from, size_t to, FILE *out)
 {
     const struct scenario *scenario = layout->scenario;
     char name[LAYOUT_HOST_MAX * 2];
@@ -114,7 +114,8 @@ static void write_route(const struct layout *layout, size_t from, size_t to, FIL
     fprintf(out,
             "    <zoneRoute src=\"%s\" dst=\"%s\" gw_src=\"%s-router\" gw_dst=\"%s-router\" symmetrical=\"NO\">\n", a, b,
             a, b);
-    fprintf(out, "      <link_ctn id=\"%s\"/>\n", platform_cap_name(scenario, from, to, name));
+    if (latencies)
+        fprintf(out, "      <link_ctn id=\"%s\"/>\n", cap_name(scenario, from, to, name));
     for (size_t at = from; at != to;) {
         long link = layout->next_link[at * scenario->site_count + to];
         fprintf(out, "      <link_ctn id=\"%s\" direction=\"%s\"/>\n", platform_wan_name(scenario, link, name),
@@ -134,13 +135,13 @@ static void write_wan(const struct layout *layout, const struct ideal *ideal, bo
                 platform_wan_name(scenario, (long)l, name), platform_wan_rate(layout, ideal, (long)l),
                 latencies ? scenario->wan[l].rtt_s / 2 : 0);
     for (size_t pair = 0; pair < sites * sites; pair++)
-        if (pair / sites != pair % sites)
+        if (latencies && pair / sites != pair % sites)
             fprintf(out, "    <link id=\"%s\" bandwidth=\"%.17gBps\" latency=\"0s\" sharing_policy=\"FATPIPE\"/>\n",
-                    platform_cap_name(scenario, pair / sites, pair % sites, name),
+                    cap_name(scenario, pair / sites, pair % sites, name),
                     platform_pair_cap(layout, ideal, pair / sites, pair % sites));
     for (size_t pair = 0; pair < sites * sites; pair++)
         if (pair / sites != pair % sites)
-            write_route(layout, pair / sites, pair % sites, out);
+            write_route(layout, latencies, pair / sites, pair % sites, out);
 }
 
 int platform_write(const struct layout *layout, const struct ideal *ideal, bool latencies, FILE *out, struct err *err)

@@ -2,8 +2,9 @@
  *
  * One host per rank (a tensor-parallel group), with an up and a down link for its NICs; one zone per site; WAN links are
  * SPLITDUPLEX, so the two directions do not share. The waves of a link are one SimGrid link of their total rate: a hash over
- * hundreds of flows fills waves evenly, and a FATPIPE link in each inter-site route keeps every single connection within one
- * wave and one window per round trip: connections x min(wave rate, window / RTT).
+ * hundreds of flows fills waves evenly. What the connections of one pair of ranks can carry, connections x min(wave rate, window /
+ * RTT), is held by the transport, which paces messages; for other programs it is a FATPIPE link in each inter-site route (SimGrid's
+ * cost of one is quadratic in its flows).
  */
 #ifndef LONGHAUL_PLATFORM_H
 #define LONGHAUL_PLATFORM_H
@@ -31,7 +32,6 @@ double platform_wan_rate(const struct layout *layout, const struct ideal *ideal,
 double platform_pair_cap(const struct layout *layout, const struct ideal *ideal, size_t from, size_t to);
 /* Names of SimGrid objects; buffer of at least LAYOUT_HOST_MAX * 2. */
 const char *platform_wan_name(const struct scenario *scenario, long link, char *buffer);
-const char *platform_cap_name(const struct scenario *scenario, size_t from, size_t to, char *buffer);
 
 /* Writes the XML. latencies: put them into the links (for other SimGrid programs, smpirun among them); the transport of this
  * folder asks for none and adds them itself, because SimGrid shares a link by latency. Returns 0 or -EIO. */

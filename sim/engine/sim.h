@@ -69,6 +69,7 @@ struct connection {
     int channel;
     size_t from_site, to_site;
     double latency_s;
+    double pace_byte_per_s; /* a message stays on the wire for bytes / this at least; INFINITY inside a site */
     sg_mailbox_t mailbox;
     struct message *tail, *unsent, *unposted; /* first that is not sent / has no receive posted */
     struct message *unput;                    /* first that is sent but not on the wire yet */

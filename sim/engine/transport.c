@@ -44,6 +44,14 @@ static sg_mailbox_t mailbox(struct connection *connection)
     return connection->mailbox;
 }
 
+static void set_figures(struct connection *connection)
+{
+    const struct sim *sim = connection->sim;
+    size_t from = connection->from_site, to = connection->to_site;
+    connection->latency_s = sim_latency(sim, from, to);
+    connection->pace_byte_per_s = from == to ? INFINITY : platform_pair_cap(sim->layout, &sim->ideal, from, to);
+}
+
 struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, int channel)
 {
     const struct layout *layout = sim->layout;
@@ -64,7 +72,7 @@ struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, i
     *connection = (struct connection){
         .sim = sim, .from = from, .to = to, .channel = channel, .from_site = from_site, .to_site = to_site};
     connection->bordered = sim->borders && from_site != to_site;
-    connection->latency_s = sim_latency(sim, from_site, to_site);
+    set_figures(connection);
     connection->next = sim->connections[from];
     sim->connections[from] = connection;
     return connection;
@@ -73,7 +81,6 @@ struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, i
 void sim_idealise(struct sim *sim, const struct ideal *ideal)
 {
     const struct scenario *scenario = sim->layout->scenario;
-    size_t sites = scenario->site_count;
     char name[LAYOUT_HOST_MAX * 2], way[LAYOUT_HOST_MAX * 2 + 8];
     sim->ideal = *ideal;
     for (size_t l = 0; l < scenario->wan_count; l++) {
@@ -82,13 +89,9 @@ void sim_idealise(struct sim *sim, const struct ideal *ideal)
             sg_link_set_bandwidth(sg_link_by_name(way), platform_wan_rate(sim->layout, ideal, (long)l));
         }
     }
-    for (size_t pair = 0; pair < sites * sites; pair++)
-        if (pair / sites != pair % sites)
-            sg_link_set_bandwidth(sg_link_by_name(platform_cap_name(scenario, pair / sites, pair % sites, name)),
-                                  platform_pair_cap(sim->layout, ideal, pair / sites, pair % sites));
     for (int i = 0; i < sim->layout->count; i++)
         for (struct connection *c = sim->connections[i]; c; c = c->next)
-            c->latency_s = sim_latency(sim, c->from_site, c->to_site);
+            set_figures(c);
 }
 
 /* ---- messages */
@@ -167,6 +170,12 @@ static void kick(sg_sem_t *wake, struct connection *connection, xbt_main_func_t 
     sg_sem_release(*wake);
 }
 
+/* What the connections of a pair can carry, however empty the link is. */
+static double paced_until(const struct message *message)
+{
+    return message->start_s + message->bytes / message->connection->pace_byte_per_s;
+}
+
 static void saw_end(struct message *message);
 static void pump(int argc, char **argv);
 
@@ -177,7 +186,10 @@ static void listener(int argc, char **argv)
     sg_actor_daemonize(sg_actor_self());
     for (;;) {
         while (connection->listen > 0) {
-            saw_end(sg_mailbox_get(mailbox(connection)));
+            struct message *message = sg_mailbox_get(mailbox(connection));
+            if (paced_until(message) > simgrid_get_clock())
+                sg_actor_sleep_until(paced_until(message));
+            saw_end(message);
             connection->listen--;
         }
         connection->listener_idle = true;
@@ -378,6 +390,7 @@ static void receive_directly(struct stream *stream, struct message *message)
     struct message *seen = sg_mailbox_get(mailbox(connection));
     stream->receiving = NULL;
     stream->blocked = false;
+    stream_sleep_until(stream, paced_until(seen));
     saw_end(seen);
 }
 
