@@ -441,7 +441,7 @@ static void ring_over_sites(struct stream *stream, struct bulk *bulk, const stru
 static bool wanted(const struct sim *sim, const struct group *group, enum ring_kind kind, int slices)
 {
     int hops = wan_hops(sim, group);
-    double messages = (double)group->count * ring_steps(kind, group->count) * slices;
+    double messages = (double)sim->layout->placement.replicas * ring_steps(kind, group->count) * slices;
     bool has_runs = hops < group->count;
     bool folded = sim->layout->fold > 1 && (hops > 0 || !isinf(sim->bulk_above));
     return has_runs && (folded || messages > sim->bulk_above);
