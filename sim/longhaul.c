@@ -46,16 +46,25 @@ static void own_folder(char folder[PATH_MAX])
         *slash = '\0';
 }
 
-/* Folders where programs are looked for, in order, separated by ':': beside this one, LONGHAUL_EXEC_PATH, PATH.
- * Caller frees; NULL when out of memory. */
+/* Is this folder sim/ of a build tree? There the programs lie where their sources do, in folders of their own. */
+static bool in_build_tree(const char *folder)
+{
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%s/../build.ninja", folder) < PATH_MAX && access(path, F_OK) == 0;
+}
+
+/* Folders where programs are looked for, in order, separated by ':': beside this one, in a build tree its neighbours,
+ * LONGHAUL_EXEC_PATH, PATH. Caller frees; NULL when out of memory. */
 static char *search_path(void)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], neighbours[2 * PATH_MAX + sizeof "/engine:/../configs"] = "";
     own_folder(folder);
+    if (in_build_tree(folder))
+        snprintf(neighbours, sizeof neighbours, "%s/engine:%s/../configs", folder, folder);
     const char *extra = getenv("LONGHAUL_EXEC_PATH");
     const char *path = getenv("PATH");
     char *folders = NULL;
-    if (asprintf(&folders, "%s:%s:%s", folder, extra != NULL ? extra : "", path != NULL ? path : "") < 0)
+    if (asprintf(&folders, "%s:%s:%s:%s", folder, neighbours, extra != NULL ? extra : "", path != NULL ? path : "") < 0)
         return NULL;
     return folders;
 }

@@ -70,4 +70,14 @@ program "$folder/bin/longhaul-broken" ''
 printf '#!/no/such/interpreter\n' >"$folder/bin/longhaul-broken"
 check "cannot run" 1 "cannot run" "$door" broken
 
+# A build tree: neighbours are searched there, and only there.
+mkdir -p "$folder/tree/sim"
+cp "$longhaul" "$folder/tree/sim/longhaul"
+program "$folder/tree/sim/engine/longhaul-collective" 'echo "engine $*"'
+program "$folder/tree/configs/longhaul-config" 'echo "configs $*"'
+check "no build tree, no neighbours" 77 "not installed" "$folder/tree/sim/longhaul" config
+touch "$folder/tree/build.ninja"
+check "build tree: configs" 0 "configs show x" "$folder/tree/sim/longhaul" config show x
+check "build tree: engine" 0 "engine y" "$folder/tree/sim/longhaul" collective y
+
 [ "$failures" -eq 0 ]
