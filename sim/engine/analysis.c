@@ -69,9 +69,10 @@ static int add_job(struct analysis *analysis, struct run_case *run, enum case_ru
     return rc;
 }
 
-static bool wants_full(const struct analysis *analysis, const struct run_case *run)
+/* The other reading stays folded: every replica once is enough. */
+static bool wants_full(const struct analysis *analysis, const struct reading *reading, const struct run_case *run)
 {
-    return run->folds && (analysis->options->fidelity == ANALYSIS_MESSAGE || analysis->options->fidelity == ANALYSIS_BULK);
+    return run->folds && reading == &analysis->readings[0] && (analysis->options->fidelity == ANALYSIS_MESSAGE || analysis->options->fidelity == ANALYSIS_BULK);
 }
 
 static int refuse_fold(const struct analysis *analysis, const struct run_case *run, struct err *err)
@@ -83,13 +84,14 @@ static int refuse_fold(const struct analysis *analysis, const struct run_case *r
                    "--fidelity bulk");
 }
 
-static int add_runs(struct analysis *analysis, struct run_case *run, bool what_ifs, struct err *err)
+static int add_runs(struct analysis *analysis, const struct reading *reading, struct run_case *run, bool what_ifs,
+                    struct err *err)
 {
     bool wan = run->plan.placement.sites > 1;
     int rc = refuse_fold(analysis, run, err);
-    if (rc == 0 && wants_full(analysis, run))
+    if (rc == 0 && wants_full(analysis, reading, run))
         rc = add_job(analysis, run, CASE_FULL, false, err);
-    if (rc == 0 && (what_ifs || !wants_full(analysis, run)))
+    if (rc == 0 && (what_ifs || !wants_full(analysis, reading, run)))
         rc = add_job(analysis, run, CASE_MAIN, what_ifs && wan, err);
     if (rc == 0 && what_ifs)
         rc = add_job(analysis, run, CASE_COMPUTE, false, err);
@@ -122,7 +124,7 @@ static int add_strategy(struct analysis *analysis, struct reading *reading, size
     const struct strategy *strategy = &scenario->strategies[i];
     double efficiency = reading->calibration.result.kernel_efficiency;
     int rc = case_init(&reading->runs[i], scenario, strategy, efficiency, err);
-    rc = rc ? rc : add_runs(analysis, &reading->runs[i], what_ifs, err);
+    rc = rc ? rc : add_runs(analysis, reading, &reading->runs[i], what_ifs, err);
     reading->base_of[i] = i;
     for (size_t j = 0; j < i; j++)
         if (reading->chosen[j] && same_in_one_site(&scenario->strategies[j], strategy))
@@ -130,9 +132,9 @@ static int add_strategy(struct analysis *analysis, struct reading *reading, size
     if (rc < 0 || scenario->site_count == 1 || reading->base_of[i] != i)
         return rc;
     rc = case_init(&reading->bases[i], &analysis->one.scenario, strategy, efficiency, err);
-    if (rc == 0 && was_calibrated_on(analysis, reading, i) && !wants_full(analysis, &reading->bases[i]))
+    if (rc == 0 && was_calibrated_on(analysis, reading, i) && !wants_full(analysis, reading, &reading->bases[i]))
         return 0;
-    return rc ? rc : add_runs(analysis, &reading->bases[i], false, err);
+    return rc ? rc : add_runs(analysis, reading, &reading->bases[i], false, err);
 }
 
 /* The first reading is about all strategies, the other about those that a measured or published figure exists for. */

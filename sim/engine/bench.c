@@ -113,7 +113,10 @@ int bench_init(struct bench *bench, const struct scenario *scenario, enum bench_
     int rc = placement_init(&bench->placement, &bench->scenario, err);
     rc = rc ? rc : make_groups(bench, err);
     rc = rc ? rc : refuse(bench, err);
-    bench->job = (struct engine_job){.scenario = &bench->scenario, .bulk_above = ENGINE_BULK_ABOVE, .main = bench_main,
+    bool contiguous = algorithm == ALLREDUCE_RING && order == ORDER_CONTIGUOUS;
+    bench->job = (struct engine_job){.wan_flows = contiguous || op == BENCH_SEND_RECEIVE ? bench->placement.rails
+                                                                                         : bench->placement.site_first[1],
+                                     .scenario = &bench->scenario, .bulk_above = ENGINE_BULK_ABOVE, .main = bench_main,
                                      .argument = bench};
     rc = rc ? rc : engine_job_init(&bench->job, err);
     if (rc < 0)

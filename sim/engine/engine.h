@@ -36,7 +36,7 @@ enum engine_probe { PROBE_BASE, PROBE_WAN_RATE, PROBE_WAN_LATENCY, PROBE_WINDOW,
 struct engine_job {
     const struct scenario *scenario;
     bool fold;
-    long wan_flows;      /* with fold: see layout.h */
+    long wan_flows;      /* >= 1; see layout_init */
     double bulk_above;   /* ENGINE_BULK_ABOVE, INFINITY: never, 0: wherever possible */
     struct ideal ideal;
     stream_function *main; /* of every simulated rank */

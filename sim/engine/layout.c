@@ -60,14 +60,15 @@ static double slowest_nic(const struct scenario *scenario)
     return least;
 }
 
-/* No pair of ranks can send faster than its connections fill one wave each of the widest link. */
-static bool nic_is_wide(const struct layout *layout)
+/* What one of `flows` a stage gets of the widest link: its share, or one wave for each of its connections if that is less. */
+static bool nic_is_wide(const struct layout *layout, long flows)
 {
     const struct scenario *scenario = layout->scenario;
-    double most = 0;
-    for (size_t l = 0; l < scenario->wan_count; l++)
-        most = fmax(most, fmin((double)scenario->transport.connections, (double)scenario->wan[l].waves) *
-                              scenario->wan[l].wave_bit_per_s / 8);
+    double share = 1 / (double)(flows * scenario->training.pipeline), most = 0;
+    for (size_t l = 0; l < scenario->wan_count; l++) {
+        double waves = fmin((double)scenario->transport.connections, (double)scenario->wan[l].waves * share);
+        most = fmax(most, waves * scenario->wan[l].wave_bit_per_s / 8);
+    }
     return most * 16 <= layout->nic_byte_per_s;
 }
 
@@ -86,7 +87,7 @@ int layout_init(struct layout *layout, const struct scenario *scenario, bool fol
     long rails = layout->placement.rails;
     layout->hop_latency_s = scenario->fabric.latency_s + (double)(rails - 1) * scenario->fabric.nvlink_latency_s;
     layout->count = (int)(scenario->training.pipeline * scenario->training.data);
-    layout->wan_skips_nic = scenario->wan_count > 0 && nic_is_wide(layout);
+    layout->wan_skips_nic = scenario->wan_count > 0 && nic_is_wide(layout, wan_flows);
     if (fold) {
         layout->fold = site_replicas(scenario, 0);
         layout->wan_flows = wan_flows;

@@ -19,15 +19,16 @@ struct layout {
     int count;              /* simulated ranks */
     double nic_byte_per_s;  /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest site */
     double hop_latency_s;   /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
-    /* A flow between sites leaves the ranks' NICs out where its connections could take at most 1/16 of one: the links of a site
-     * then do not depend on the WAN's, and SimGrid need not solve all of them at every event. What a rank's n such flows take of
-     * its NIC, at most n/16, is missing there. */
+    /* Flows between sites leave the ranks' NICs out where one of them gets at most 1/16 of a NIC when all that the strategy sends
+     * at once share the WAN evenly: the links of a site then do not depend on the WAN's, and SimGrid need not solve all of them at
+     * every event. What such flows take of a NIC is missing there. */
     bool wan_skips_nic;
     long *next_link;        /* [from * sites + to]: first WAN link of the path of least RTT, -1 on the diagonal; owned */
     double *wan_rtt_s;      /* [from * sites + to]; owned */
 };
 
-/* fold: simulate one replica per site, or of two (the caller has checked that replicas and sites are identical). Returns 0 or a negative errno. */
+/* wan_flows (>= 1): flows that the ranks of one stage and site send across the WAN at once.
+ * fold: simulate one replica per site, or of two (the caller has checked that replicas and sites are identical). Returns 0 or a negative errno. */
 int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err);
 void layout_free(struct layout *layout);
 

@@ -16,21 +16,6 @@
 #include "sim/engine/record.h"
 #include "sim/engine/sim.h"
 
-/* The address sanitizer follows SimGrid's actors only where they are threads, and threads do not survive a fork: such a build
- * repeats a what-if from the start instead of splitting a run in the middle. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ACTORS_ARE_THREADS 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ACTORS_ARE_THREADS 1
-#endif
-#endif
-#ifndef ACTORS_ARE_THREADS
-#define ACTORS_ARE_THREADS 0
-#endif
-
-enum { STACK_KIB = 64 };
-
 /* The state of this process; SimGrid's engine, one per process, is as global as this. */
 struct process {
     struct engine_job *job;
@@ -146,7 +131,7 @@ static void start_simgrid(void)
          weight[] = "--cfg=network/weight-S:0", guard[] = "--cfg=contexts/guard-size:0",
          timing[] = "--cfg=surf/precision:1e-12", stack[64];
     char factory[] = "--cfg=contexts/factory:thread";
-    snprintf(stack, sizeof stack, "--cfg=contexts/stack-size:%d", ACTORS_ARE_THREADS ? 1024 : STACK_KIB);
+    snprintf(stack, sizeof stack, "--cfg=contexts/stack-size:%d", ACTORS_ARE_THREADS ? 1024 : 64);
     char *argv[] = {name, log, model, gamma, cross, weight, guard, timing, stack, factory, NULL};
     int argc = ACTORS_ARE_THREADS ? 10 : 9;
     argv[argc] = NULL;

@@ -20,6 +20,19 @@
 #include "sim/report/timeline.h"
 #include "sim/training/transport.h"
 
+/* The address sanitizer follows SimGrid's actors only where they are threads, and threads do not survive a fork: such a build
+ * repeats a what-if from the start instead of splitting a run in the middle. */
+#if defined(__SANITIZE_ADDRESS__)
+#define ACTORS_ARE_THREADS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ACTORS_ARE_THREADS 1
+#endif
+#endif
+#ifndef ACTORS_ARE_THREADS
+#define ACTORS_ARE_THREADS 0
+#endif
+
 struct connection;
 struct sim;
 

@@ -183,11 +183,11 @@ bool step_foldable(const struct step_plan *plan, long *wan_flows)
     const struct placement *placement = &plan->placement;
     const struct strategy *strategy = plan->strategy;
     bool contiguous = strategy->allreduce == ALLREDUCE_RING && strategy->order == ORDER_CONTIGUOUS;
+    *wan_flows = contiguous ? placement->rails : placement->site_first[1];
     for (size_t s = 1; s < placement->sites; s++)
         if (placement->site_first[s + 1] - placement->site_first[s] != placement->site_first[1] ||
             plan->site_speed[s] != plan->site_speed[0])
             return false;
-    *wan_flows = contiguous ? placement->rails : placement->site_first[1];
     return true;
 }
 
