@@ -58,6 +58,10 @@ void *rig_shared(size_t bytes);
 bool rig_close(double got, double expected, double relative);
 #define rig_assert_close(got, expected, relative, ...) ck_assert_msg(rig_close(got, expected, relative), __VA_ARGS__)
 
+/* Whether to leave out a case of a long loop: under the address sanitizer, where actors are threads and tens of times
+ * slower, all but every ninth. */
+bool rig_skips(int i);
+
 int rig_main(const char *name, TCase *cases);
 
 #endif

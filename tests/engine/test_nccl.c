@@ -61,6 +61,8 @@ END_TEST
 /* Any number of ranks and any size: never below the floor, and not above what sending segments whole would take. */
 START_TEST(any_count)
 {
+    if (rig_skips(_i))
+        return;
     static const int nodes[] = {2, 12, 17, 100};
     static const uint64_t sizes[] = {1024, MIB, 128 * MIB, 1024 * MIB};
     int n = nodes[_i / 4];
