@@ -21,12 +21,12 @@ static void *need(void *memory)
 }
 
 /* SimGrid touches all of a stack, and a run has thousands. The address sanitizer's frames need its own, larger default. */
-enum { STREAM_STACK_BYTES = 32 << 10, WIRE_STACK_BYTES = 16 << 10 };
+enum { STREAM_STACK_KIB = 32, WIRE_STACK_KIB = 16 };
 
-static void set_stack(sg_actor_t actor, unsigned bytes)
+static void set_stack(sg_actor_t actor, unsigned kib)
 {
     if (!ACTORS_ARE_THREADS)
-        sg_actor_set_stacksize(actor, bytes);
+        sg_actor_set_stacksize(actor, kib);
 }
 
 /* ---- connections */
@@ -174,7 +174,7 @@ static void kick(sg_sem_t *wake, struct connection *connection, xbt_main_func_t 
             "wire", connection->bordered ? sim->borders[at_sender ? connection->from_site : connection->to_site]
                                          : sim->hosts[at_sender ? connection->from : connection->to]);
         sg_actor_set_data(actor, connection);
-        set_stack(actor, WIRE_STACK_BYTES);
+        set_stack(actor, WIRE_STACK_KIB);
         sg_actor_start_(actor, code, 0, NULL);
     }
     sg_sem_release(*wake);
@@ -515,7 +515,7 @@ struct stream *sim_stream(struct sim *sim, int index, stream_function *function,
     sim->running++;
     record_stream(stream);
     stream->actor = sg_actor_init(name, sim->hosts[index]);
-    set_stack(stream->actor, STREAM_STACK_BYTES);
+    set_stack(stream->actor, STREAM_STACK_KIB);
     sg_actor_set_data(stream->actor, stream);
     sg_actor_start_(stream->actor, run_stream, 0, NULL);
     return stream;
