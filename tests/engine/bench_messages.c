@@ -203,16 +203,17 @@ START_TEST(beside_bare_simgrid)
 }
 END_TEST
 
-/* As many messages among 48 times as many ranks cost as much, and four times the messages four times as much; within a
- * factor of 2 for caches and set-up. */
+/* Four times the messages cost about four times as much; as many messages among 48 times as many ranks cost more,
+ * because they leave the caches, and so they do in bare SimGrid: not twice as much more. */
 START_TEST(linear_in_messages)
 {
     double few_s, many_s, more_s;
-    measure((struct pattern){64, 1, 1200}, &few_s);
-    measure((struct pattern){3072, 1, 25}, &many_s);
+    double few = measure((struct pattern){64, 1, 1200}, &few_s), many = measure((struct pattern){3072, 1, 25}, &many_s);
     measure((struct pattern){3072, 1, 100}, &more_s);
-    ck_assert_msg(many_s <= 2 * few_s, "as many messages: %.2f s at 64 ranks, %.2f s at 3072", few_s, many_s);
-    ck_assert_msg(more_s <= 2 * 4 * many_s, "3072 ranks: %.2f s, %.2f s for four times the messages", many_s, more_s);
+    printf("as many messages: %.2f s at 64 ranks, %.2f s at 3072; four times as many there: %.2f s\n", few_s, many_s,
+           more_s);
+    ck_assert_msg(many >= few / 2, "at 64 ranks %.2f of bare SimGrid's rate, at 3072 %.2f", few, many);
+    ck_assert_msg(more_s <= 1.5 * 4 * many_s, "3072 ranks: %.2f s, %.2f s for four times the messages", many_s, more_s);
 }
 END_TEST
 
