@@ -27,8 +27,8 @@ struct analysis {
     size_t job_count, done;
 };
 
-/* Strategies that are the same in one site share a baseline: there the order of a ring means nothing, and where something is sharded
- * a hierarchical reduction is a ring's reduce-scatter. */
+/* Strategies that are the same in one site share a baseline: there the order of a ring means nothing, and where
+ * something is sharded a hierarchical reduction is a ring's reduce-scatter. */
 static bool same_in_one_site(const struct strategy *a, const struct strategy *b)
 {
     bool same_rings = a->sharding != SHARD_NONE || a->allreduce == b->allreduce;
@@ -72,16 +72,18 @@ static int add_job(struct analysis *analysis, struct run_case *run, enum case_ru
 /* The other reading stays folded: every replica once is enough. */
 static bool wants_full(const struct analysis *analysis, const struct reading *reading, const struct run_case *run)
 {
-    return run->folds && reading == &analysis->readings[0] && (analysis->options->fidelity == ANALYSIS_MESSAGE || analysis->options->fidelity == ANALYSIS_BULK);
+    return run->folds && reading == &analysis->readings[0] &&
+           (analysis->options->fidelity == ANALYSIS_MESSAGE || analysis->options->fidelity == ANALYSIS_BULK);
 }
 
 static int refuse_fold(const struct analysis *analysis, const struct run_case *run, struct err *err)
 {
     if (analysis->options->fidelity != ANALYSIS_FOLDED || run->folds)
         return 0;
-    return err_set(err, EINVAL,
-                   "--fidelity folded needs sites with the same number of replicas and the same GPUs; leave it out or use "
-                   "--fidelity bulk");
+    return err_set(
+        err, EINVAL,
+        "--fidelity folded needs sites with the same number of replicas and the same GPUs; leave it out or use "
+        "--fidelity bulk");
 }
 
 static int add_runs(struct analysis *analysis, const struct reading *reading, struct run_case *run, bool what_ifs,
@@ -102,8 +104,8 @@ static int add_runs(struct analysis *analysis, const struct reading *reading, st
     return rc;
 }
 
-/* Runs with what-ifs take several times as long: they begin first, so that the workers end together. Ties keep their order, which the
- * addresses of jobs in their cases have. */
+/* Runs with what-ifs take several times as long: they begin first, so that the workers end together. Ties keep their
+ * order, which the addresses of jobs in their cases have. */
 static int longest_first(const void *a, const void *b)
 {
     const struct engine_job *x = *(struct engine_job *const *)a, *y = *(struct engine_job *const *)b;
@@ -174,7 +176,8 @@ static int prepare(struct analysis *analysis, struct err *err)
 
 /* ---- results */
 
-static struct step_result step_result(const struct scenario *scenario, const struct engine_outcome *outcome, bool folded)
+static struct step_result step_result(const struct scenario *scenario, const struct engine_outcome *outcome,
+                                      bool folded)
 {
     const struct training *training = &scenario->training;
     double tokens = (double)(training->global_batch * training->sequence), peak = 0, step_s = outcome->step_s;
@@ -225,7 +228,8 @@ static int fill_wan(struct strategy_result *result, const struct run_case *run, 
     for (size_t i = 0; i < result->wan_count; i++) {
         const struct wan_link *link = &scenario->wan[i / 2];
         struct wan_result *wan = &result->wan[i];
-        *wan = (struct wan_result){.from = link->between[i % 2], .to = link->between[!(i % 2)], .bytes = job->wan[i].bytes};
+        *wan = (struct wan_result){
+            .from = link->between[i % 2], .to = link->between[!(i % 2)], .bytes = job->wan[i].bytes};
         wan->utilisation = job->wan[i].utilisation;
         wan->peak_utilisation = job->wan[i].peak_utilisation;
         wan->rate_per_gpu_bit_per_s =
@@ -283,8 +287,9 @@ static int fill_reading(const struct analysis *analysis, const struct reading *r
         first++;
     const struct step_plan *plan = &reading->runs[first].plan;
     *result = (struct result){.scenario = scenario, .backend = "sim", .calibration = reading->calibration.result};
-    result->calibration.forward_s =
-        plan->forward_s * (double)(scenario->training.pipeline * scenario->training.interleave) / (double)scenario->model.layers;
+    result->calibration.forward_s = plan->forward_s *
+                                    (double)(scenario->training.pipeline * scenario->training.interleave) /
+                                    (double)scenario->model.layers;
     result->strategies = calloc(scenario->strategy_count, sizeof *result->strategies);
     if (!result->strategies)
         return err_set(err, ENOMEM, "out of memory for %zu strategies", scenario->strategy_count);
@@ -338,8 +343,8 @@ static int add_notes(const struct analysis *analysis, struct result *result, str
             : add_note(result, any_fidelity(result, FIDELITY_BULK),
                        "Bulk: rings of more than 100,000 messages are simulated as one flow per neighbour.", err);
     rc = rc ? rc
-            : add_note(result, mixed_gpus(scenario), "Sites differ in GPUs: the baseline's GPUs are all of the slowest kind.",
-                       err);
+            : add_note(result, mixed_gpus(scenario),
+                       "Sites differ in GPUs: the baseline's GPUs are all of the slowest kind.", err);
     return rc ? rc
               : add_note(result, scenario->site_count > 1,
                          "The WAN transport is ideal apart from its window: no loss, no slow start, no jitter.", err);

@@ -105,8 +105,8 @@ static int refuse(const struct bench *bench, struct err *err)
 int bench_init(struct bench *bench, const struct scenario *scenario, enum bench_op op, enum allreduce algorithm,
                enum ring_order order, uint64_t bytes, double skew_s, struct err *err)
 {
-    *bench = (struct bench){.scenario = *scenario, .op = op, .algorithm = algorithm, .order = order, .bytes = bytes,
-                            .skew_s = skew_s};
+    *bench = (struct bench){
+        .scenario = *scenario, .op = op, .algorithm = algorithm, .order = order, .bytes = bytes, .skew_s = skew_s};
     bench->scenario.training.pipeline = 1;
     bench->scenario.training.data = scenario_gpus(scenario) / scenario->training.tensor;
     bench->ranks = (int)bench->scenario.training.data;
@@ -114,10 +114,12 @@ int bench_init(struct bench *bench, const struct scenario *scenario, enum bench_
     rc = rc ? rc : make_groups(bench, err);
     rc = rc ? rc : refuse(bench, err);
     bool contiguous = algorithm == ALLREDUCE_RING && order == ORDER_CONTIGUOUS;
-    bench->job = (struct engine_job){.wan_flows = contiguous || op == BENCH_SEND_RECEIVE ? bench->placement.rails
-                                                                                         : bench->placement.site_first[1],
-                                     .scenario = &bench->scenario, .bulk_above = ENGINE_BULK_ABOVE, .main = bench_main,
-                                     .argument = bench};
+    bench->job = (struct engine_job){
+        .wan_flows = contiguous || op == BENCH_SEND_RECEIVE ? bench->placement.rails : bench->placement.site_first[1],
+        .scenario = &bench->scenario,
+        .bulk_above = ENGINE_BULK_ABOVE,
+        .main = bench_main,
+        .argument = bench};
     rc = rc ? rc : engine_job_init(&bench->job, err);
     if (rc < 0)
         bench_free(bench);
@@ -195,7 +197,8 @@ double bench_floor(const struct bench *bench)
     double sent = bench->op == BENCH_SEND_RECEIVE ? share
                   : ring->count > 1               ? ring_bytes_per_hop(ops[bench->op].kind, ring->count, share)
                                                   : 0;
-    double floor_s = fmax(latency_floor(bench, &layout), fmax(floor_nic(&layout, sent), floor_wan_rate(&layout, bytes)));
+    double floor_s =
+        fmax(latency_floor(bench, &layout), fmax(floor_nic(&layout, sent), floor_wan_rate(&layout, bytes)));
     layout_free(&layout);
     free(bytes);
     return floor_s;

@@ -13,11 +13,11 @@ struct bench {
     enum allreduce algorithm; /* hierarchical: all-reduce only */
     enum ring_order order;
     uint64_t bytes;
-    double skew_s;            /* ranks start at seeded moments in [0, skew_s) */
+    double skew_s; /* ranks start at seeded moments in [0, skew_s) */
     struct placement placement;
-    struct groups *groups;    /* [ranks]; owned */
+    struct groups *groups; /* [ranks]; owned */
     int ranks;
-    double *done_s;           /* [ranks], shared with the run; NAN for ranks that a fold left out */
+    double *done_s; /* [ranks], shared with the run; NAN for ranks that a fold left out */
     int failure;
     struct engine_job job;
 };

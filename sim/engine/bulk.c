@@ -1,17 +1,17 @@
 /* A ring collective in few flows, where its messages would be too many.
  *
- * Ring of N ranks, m = S/N bytes a segment, k slices of s = m/(k B) each, one-way latency a, T = a + s, U = k * steps slices per
- * hop. With D_j(u) the time rank j starts sending slice u and FIFO wires, every rank obeys
- *     D_j(u) = max(D_{j-1}(u-k) + T, D_j(u-1) + s),   D_j(u) = open_j + u s for u < k,
- * where a wire opens once both its ends have begun: open_j = max(start_j, start_{j+1}). The solution is a maximum over paths of
- * hops and waits on one wire:
- *     D_j(u) = u s + max_i (open_{j-i} + i (T - k s)),   i = 0 .. floor(u/k).
- * tests/support/ring_oracle.c computes the same recursion slice by slice.
+ * Ring of N ranks, m = S/N bytes a segment, k slices of s = m/(k B) each, one-way latency a, T = a + s, U = k * steps
+ * slices per hop. With D_j(u) the time rank j starts sending slice u and FIFO wires, every rank obeys D_j(u) =
+ * max(D_{j-1}(u-k) + T, D_j(u-1) + s),   D_j(u) = open_j + u s for u < k, where a wire opens once both its ends have
+ * begun: open_j = max(start_j, start_{j+1}). The solution is a maximum over paths of hops and waits on one wire: D_j(u)
+ * = u s + max_i (open_{j-i} + i (T - k s)),   i = 0 .. floor(u/k). tests/support/ring_oracle.c computes the same
+ * recursion slice by slice.
  *
- * A ring inside one site sends one flow per neighbour, so that NICs are shared with everything else; what the flow lost to others
- * (beyond U s) lengthens every slice. A ring over several sites is cut into runs of ranks of one site: messages cross the WAN
- * one by one, the hops between a run's entry and its exit follow the formula (their NICs are taken as free). Range: unequal NICs
- * and other traffic on the NICs of a run are not seen. Folded, one rank stands for a whole run.
+ * A ring inside one site sends one flow per neighbour, so that NICs are shared with everything else; what the flow lost
+ * to others (beyond U s) lengthens every slice. A ring over several sites is cut into runs of ranks of one site:
+ * messages cross the WAN one by one, the hops between a run's entry and its exit follow the formula (their NICs are
+ * taken as free). Range: unequal NICs and other traffic on the NICs of a run are not seen. Folded, one rank stands for
+ * a whole run.
  */
 #include <math.h>
 #include <simgrid/engine.h>
@@ -24,8 +24,9 @@
 struct run {
     int entry, length;
     int joined;
-    long seen;        /* slices that the entry has received */
-    double *arrived;  /* [U] with FIFO spacing on the entry's wire: max over v <= u of (arrival of v + (u - v) s); owned */
+    long seen; /* slices that the entry has received */
+    double
+        *arrived; /* [U] with FIFO spacing on the entry's wire: max over v <= u of (arrival of v + (u - v) s); owned */
     struct stream *exit_waits;
     struct stream **waits; /* [length] members that wait for the end; owned */
 };
@@ -36,15 +37,15 @@ struct bulk {
     enum ring_kind kind;
     int channel, slices;
     struct span span;
-    long sends;         /* U */
+    long sends;            /* U */
     double slice_s, hop_s; /* s, T */
-    double *start_s;    /* [N]; NAN until the position has joined */
-    bool *joined;       /* [N] */
+    double *start_s;       /* [N]; NAN until the position has joined */
+    bool *joined;          /* [N] */
     int joined_count, left_count;
     struct stream **waits; /* [N] */
     double worst_excess_s;
     int flows_done;
-    struct run *runs;   /* NULL for a ring inside one site */
+    struct run *runs;       /* NULL for a ring inside one site */
     int run_count, *run_of; /* [N] */
     struct bulk *next;
 };
@@ -107,7 +108,8 @@ static struct bulk *bulk_new(struct sim *sim, const struct group *group, enum ri
     size_t n = (size_t)group->count;
     double segment = (double)span.bytes / group->count;
     double rate = sim->ideal.fabric ? INFINITY : sim->layout->nic_byte_per_s;
-    *bulk = (struct bulk){.sim = sim, .group = *group, .kind = kind, .channel = channel, .slices = slices, .span = span};
+    *bulk =
+        (struct bulk){.sim = sim, .group = *group, .kind = kind, .channel = channel, .slices = slices, .span = span};
     bulk->sends = (long)ring_steps(kind, group->count) * slices;
     bulk->slice_s = segment / slices / rate;
     bulk->hop_s = bulk->slice_s + (sim->ideal.fabric ? 0 : sim->layout->hop_latency_s);
@@ -147,8 +149,8 @@ void bulk_release(struct sim *sim)
 }
 
 /* The oldest collective of this ring and channel that the position has not joined (the list is newest first). */
-static struct bulk *find(struct sim *sim, const struct group *group, enum ring_kind kind, struct span span,
-                         int channel, int slices)
+static struct bulk *find(struct sim *sim, const struct group *group, enum ring_kind kind, struct span span, int channel,
+                         int slices)
 {
     struct bulk *oldest = NULL;
     for (struct bulk *bulk = sim->bulks; bulk; bulk = bulk->next)
@@ -231,7 +233,8 @@ static double send_flow(struct stream *stream, const struct bulk *bulk, const st
     int n = group->count, position = group->position;
     struct span all = bulk->span;
     all.bytes = (uint64_t)llround(ring_bytes_per_hop(bulk->kind, n, (double)bulk->span.bytes));
-    struct request *in = transport_irecv(stream, group->ranks[(position + n - 1) % n], bulk->channel, all, RECEIVE_REPLACE);
+    struct request *in =
+        transport_irecv(stream, group->ranks[(position + n - 1) % n], bulk->channel, all, RECEIVE_REPLACE);
     struct request *out = transport_isend(stream, group->ranks[(position + 1) % n], bulk->channel, all);
     transport_wait(stream, out);
     double excess_s = transport_now(stream) - wire_opens(bulk, position) - (double)bulk->sends * bulk->slice_s;
@@ -287,8 +290,8 @@ static double from_starts(const struct bulk *bulk, const struct run *run, int di
     return best_s + (double)u * bulk->slice_s;
 }
 
-/* When rank `distance` of the run starts sending slice u, its own wire being a fabric hop. The entry must have seen slice
- * u - (distance + 1) k; all starts of the run must be known. */
+/* When rank `distance` of the run starts sending slice u, its own wire being a fabric hop. The entry must have seen
+ * slice u - (distance + 1) k; all starts of the run must be known. */
 static double send_start(const struct bulk *bulk, const struct run *run, int distance, long u)
 {
     long origin = u - (long)(distance + 1) * bulk->slices;
@@ -436,8 +439,8 @@ static void ring_over_sites(struct stream *stream, struct bulk *bulk, const stru
     leave(bulk, members);
 }
 
-/* Whether to take a ring as one operation: folded, a run over sites has no ranks to pass messages on, and a ring inside a site would
- * only send to itself; else when messages are too many and there are hops to save. */
+/* Whether to take a ring as one operation: folded, a run over sites has no ranks to pass messages on, and a ring inside
+ * a site would only send to itself; else when messages are too many and there are hops to save. */
 static bool wanted(const struct sim *sim, const struct group *group, enum ring_kind kind, int slices)
 {
     int hops = wan_hops(sim, group);

@@ -29,9 +29,10 @@ static double step_of_mfu(const struct scenario *scenario, enum flops_convention
 
 static int no_solution(const struct scenario *scenario, double target_s, double step_s, struct err *err)
 {
-    return err_set(err, EINVAL,
-                   "calibrate: strategy %s cannot take %.4g s a step on one site: at the GPU's full peak it takes %.4g s",
-                   scenario->strategies[scenario->calibrate.strategy].name, target_s, step_s);
+    return err_set(
+        err, EINVAL,
+        "calibrate: strategy %s cannot take %.4g s a step on one site: at the GPU's full peak it takes %.4g s",
+        scenario->strategies[scenario->calibrate.strategy].name, target_s, step_s);
 }
 
 static int free_at_peak(const struct scenario *scenario, double *free_s, struct err *err)
@@ -45,9 +46,9 @@ static int free_at_peak(const struct scenario *scenario, double *free_s, struct 
     return rc;
 }
 
-/* The step is an increasing, piecewise linear function of the compute time x = 1 / efficiency: mostly the step with free
- * communication, which is proportional to x, plus what communication adds. Secant steps from there find the root in two or three
- * runs. */
+/* The step is an increasing, piecewise linear function of the compute time x = 1 / efficiency: mostly the step with
+ * free communication, which is proportional to x, plus what communication adds. Secant steps from there find the root
+ * in two or three runs. */
 struct search {
     struct calibration *calibration;
     double target_s, free_s; /* measured step; step with free communication at full peak */
@@ -75,7 +76,8 @@ static int next_step(const struct scenario *scenario, struct search *search, str
 }
 
 /* One run of every search that is not solved yet. */
-static int run_round(const struct scenario *scenario, struct search *searches, size_t count, int workers, struct err *err)
+static int run_round(const struct scenario *scenario, struct search *searches, size_t count, int workers,
+                     struct err *err)
 {
     struct engine_job *jobs[CALIBRATIONS_MAX];
     size_t job_count = 0;
@@ -147,7 +149,8 @@ int calibrate(const struct scenario *scenario, struct calibration *calibrations,
         result->measured_step_s =
             by_step ? scenario->calibrate.step_s : step_of_mfu(&one.scenario, calibrations[i].convention);
         calibrations[i].is_baseline = is_baseline(scenario);
-        searches[i] = (struct search){.calibration = &calibrations[i], .target_s = result->measured_step_s, .free_s = free_s};
+        searches[i] =
+            (struct search){.calibration = &calibrations[i], .target_s = result->measured_step_s, .free_s = free_s};
         searches[i].x = fmax(1, searches[i].target_s / free_s);
     }
     return rc ? rc : solve(&one.scenario, searches, count, workers, err);

@@ -116,7 +116,8 @@ static int check_run(const struct run_case *run, const struct engine_job *job, s
     const struct engine_outcome *outcome = job->outcomes;
     double *gradient = NULL, *parameter;
     if (outcome->sent_bytes != outcome->received_bytes || outcome->messages != outcome->arrived)
-        return err_set(err, EIO, "invariant broken: strategy %s sent %.0f bytes in %llu messages and received %.0f in %llu",
+        return err_set(err, EIO,
+                       "invariant broken: strategy %s sent %.0f bytes in %llu messages and received %.0f in %llu",
                        run->plan.strategy->name, outcome->sent_bytes, (unsigned long long)outcome->messages,
                        outcome->received_bytes, (unsigned long long)outcome->arrived);
     int rc = wan_bytes(run, &gradient, &parameter, err);
@@ -170,7 +171,8 @@ static int raise_by_buckets(struct floor *floor, const struct step_plan *plan, d
     return rc;
 }
 
-static int raise_by_latency(struct floor *floor, const struct run_case *run, const struct layout *layout, struct err *err)
+static int raise_by_latency(struct floor *floor, const struct run_case *run, const struct layout *layout,
+                            struct err *err)
 {
     struct groups groups;
     const struct strategy *strategy = run->plan.strategy;
@@ -181,7 +183,8 @@ static int raise_by_latency(struct floor *floor, const struct run_case *run, con
     enum ring_kind kind = all ? RING_ALL_REDUCE : RING_REDUCE_SCATTER;
     double chain_s;
     if (strategy->allreduce == ALLREDUCE_HIERARCHICAL)
-        chain_s = floor_ring_latency(layout, &groups.cross, RING_ALL_REDUCE) + floor_ring_latency(layout, &groups.site, kind);
+        chain_s =
+            floor_ring_latency(layout, &groups.cross, RING_ALL_REDUCE) + floor_ring_latency(layout, &groups.site, kind);
     else
         chain_s = floor_ring_latency(layout, &groups.all, kind);
     raise_floor(floor, chain_s, BOUND_WAN_LATENCY);

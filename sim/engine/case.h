@@ -29,8 +29,8 @@ int case_init(struct run_case *run, const struct scenario *scenario, const struc
               double kernel_efficiency, struct err *err);
 void case_free(struct run_case *run);
 
-/* Makes one of its runs ready: MAIN (folded where possible, with the WAN what-ifs if probe), FULL (every replica at the fidelity
- * asked for), or a what-if. */
+/* Makes one of its runs ready: MAIN (folded where possible, with the WAN what-ifs if probe), FULL (every replica at the
+ * fidelity asked for), or a what-if. */
 int case_make(struct run_case *run, enum case_run which, enum analysis_fidelity fidelity, bool probe, struct err *err);
 
 /* The run that gives a case its step: FULL where made, else MAIN. */

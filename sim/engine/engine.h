@@ -1,4 +1,5 @@
-/* Runs programs of ranks on SimGrid. SimGrid's engine is global, so every run is a process of its own, forked from this one. */
+/* Runs programs of ranks on SimGrid. SimGrid's engine is global, so every run is a process of its own, forked from this
+ * one. */
 #ifndef LONGHAUL_ENGINE_H
 #define LONGHAUL_ENGINE_H
 
@@ -36,14 +37,14 @@ enum engine_probe { PROBE_BASE, PROBE_WAN_RATE, PROBE_WAN_LATENCY, PROBE_WINDOW,
 struct engine_job {
     const struct scenario *scenario;
     bool fold;
-    long wan_flows;      /* >= 1; see layout_init */
-    double bulk_above;   /* ENGINE_BULK_ABOVE, INFINITY: never, 0: wherever possible */
+    long wan_flows;    /* >= 1; see layout_init */
+    double bulk_above; /* ENGINE_BULK_ABOVE, INFINITY: never, 0: wherever possible */
     struct ideal ideal;
     stream_function *main; /* of every simulated rank */
     void *argument;
-    const int *failure;  /* negative errno that the program leaves when it fails; NULL: it cannot */
-    bool probe_wan;      /* also fill outcomes[PROBE_WAN_*] and slack_s */
-    FILE *timeline;      /* where the base run writes its timeline; NULL: none */
+    const int *failure; /* negative errno that the program leaves when it fails; NULL: it cannot */
+    bool probe_wan;     /* also fill outcomes[PROBE_WAN_*] and slack_s */
+    FILE *timeline;     /* where the base run writes its timeline; NULL: none */
 
     /* Results; set up by engine_job_init, released by engine_job_free. */
     struct engine_outcome *outcomes; /* [PROBE_COUNT]; without probe_wan only the first is filled */
@@ -56,12 +57,14 @@ struct engine_job {
 int engine_job_init(struct engine_job *job, struct err *err);
 void engine_job_free(struct engine_job *job);
 
-/* Memory that a run's process and its children write into and this process reads; engine_unshare it. NULL when out of memory. */
+/* Memory that a run's process and its children write into and this process reads; engine_unshare it. NULL when out of
+ * memory. */
 void *engine_share(size_t bytes);
 void engine_unshare(void *memory, size_t bytes);
 
 /* Runs the jobs, `workers` at a time. step(context) is called as each ends; NULL is fine.
- * Returns 0, or a negative errno with a message when a process could not be made, ended by a signal, or a rank did not finish. */
+ * Returns 0, or a negative errno with a message when a process could not be made, ended by a signal, or a rank did not
+ * finish. */
 int engine_run(struct engine_job *const *jobs, size_t count, int workers, void (*step)(void *context), void *context,
                struct err *err);
 

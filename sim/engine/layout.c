@@ -60,7 +60,8 @@ static double slowest_nic(const struct scenario *scenario)
     return least;
 }
 
-/* What one of `flows` a stage gets of the widest link: its share, or one wave for each of its connections if that is less. */
+/* What one of `flows` a stage gets of the widest link: its share, or one wave for each of its connections if that is
+ * less. */
 static bool nic_is_wide(const struct layout *layout, long flows)
 {
     const struct scenario *scenario = layout->scenario;

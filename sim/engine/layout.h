@@ -10,25 +10,29 @@ struct layout {
     struct placement placement;
     /* Folded: one replica per site stands for the `fold` identical ones there; 1 where every replica is simulated. */
     long fold;
-    /* Real flows that one simulated WAN flow stands for: shared WAN rates are divided by it. Equals fold where every replica
-     * crosses (hierarchical, interleaved), the number of rails where only the last of a site does (contiguous ring). */
+    /* Real flows that one simulated WAN flow stands for: shared WAN rates are divided by it. Equals fold where every
+     * replica crosses (hierarchical, interleaved), the number of rails where only the last of a site does (contiguous
+     * ring). */
     long wan_flows;
-    /* Folded, two sites, and no NIC in their routes: the sites are each other's mirror image. Only the first is simulated; what it
-     * sends to the second it also receives from there, and the WAN's other direction carries the same. */
+    /* Folded, two sites, and no NIC in their routes: the sites are each other's mirror image. Only the first is
+     * simulated; what it sends to the second it also receives from there, and the WAN's other direction carries the
+     * same. */
     bool mirrored;
-    int count;              /* simulated ranks */
-    double nic_byte_per_s;  /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest site */
-    double hop_latency_s;   /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
-    /* Flows between sites leave the ranks' NICs out where one of them gets at most 1/16 of a NIC when all that the strategy sends
-     * at once share the WAN evenly: the links of a site then do not depend on the WAN's, and SimGrid need not solve all of them at
-     * every event. What such flows take of a NIC is missing there. */
+    int count;             /* simulated ranks */
+    double nic_byte_per_s; /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest
+                              site */
+    double hop_latency_s; /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
+    /* Flows between sites leave the ranks' NICs out where one of them gets at most 1/16 of a NIC when all that the
+     * strategy sends at once share the WAN evenly: the links of a site then do not depend on the WAN's, and SimGrid
+     * need not solve all of them at every event. What such flows take of a NIC is missing there. */
     bool wan_skips_nic;
-    long *next_link;        /* [from * sites + to]: first WAN link of the path of least RTT, -1 on the diagonal; owned */
-    double *wan_rtt_s;      /* [from * sites + to]; owned */
+    long *next_link;   /* [from * sites + to]: first WAN link of the path of least RTT, -1 on the diagonal; owned */
+    double *wan_rtt_s; /* [from * sites + to]; owned */
 };
 
 /* wan_flows (>= 1): flows that the ranks of one stage and site send across the WAN at once.
- * fold: simulate one replica per site, or of two (the caller has checked that replicas and sites are identical). Returns 0 or a negative errno. */
+ * fold: simulate one replica per site, or of two (the caller has checked that replicas and sites are identical).
+ * Returns 0 or a negative errno. */
 int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err);
 void layout_free(struct layout *layout);
 

@@ -62,7 +62,8 @@ static void write_host(const struct layout *layout, double rate, double latency_
     char host[LAYOUT_HOST_MAX];
     layout_host(layout, rank, host);
     fprintf(out, "      <host id=\"%s\" speed=\"1Gf\"/>\n", host);
-    fprintf(out, "      <link id=\"%s-nic\" bandwidth=\"%.17gBps\" latency=\"%.17gs\" sharing_policy=\"SPLITDUPLEX\"/>\n",
+    fprintf(out,
+            "      <link id=\"%s-nic\" bandwidth=\"%.17gBps\" latency=\"%.17gs\" sharing_policy=\"SPLITDUPLEX\"/>\n",
             host, rate, latency_s);
     fprintf(out, "      <host_link id=\"%s\" up=\"%s-nic_UP\" down=\"%s-nic_DOWN\"/>\n", host, host, host);
 }
@@ -111,9 +112,8 @@ static void write_route(const struct layout *layout, bool latencies, size_t from
     const struct scenario *scenario = layout->scenario;
     char name[LAYOUT_HOST_MAX * 2];
     const char *a = scenario->sites[from].name, *b = scenario->sites[to].name;
-    fprintf(out,
-            "    <zoneRoute src=\"%s\" dst=\"%s\" gw_src=\"%s-router\" gw_dst=\"%s-router\" symmetrical=\"NO\">\n", a, b,
-            a, b);
+    fprintf(out, "    <zoneRoute src=\"%s\" dst=\"%s\" gw_src=\"%s-router\" gw_dst=\"%s-router\" symmetrical=\"NO\">\n",
+            a, b, a, b);
     if (latencies)
         fprintf(out, "      <link_ctn id=\"%s\"/>\n", cap_name(scenario, from, to, name));
     for (size_t at = from; at != to;) {
@@ -147,13 +147,15 @@ static void write_wan(const struct layout *layout, const struct ideal *ideal, bo
 int platform_write(const struct layout *layout, const struct ideal *ideal, bool latencies, FILE *out, struct err *err)
 {
     const struct scenario *scenario = layout->scenario;
-    fprintf(out, "<?xml version=\"1.0\"?>\n"
-                 "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-                 "<!-- One host is one tensor-parallel group. With SimGrid's defaults latencies count 13 times and a flow gets\n"
-                 "     at most 4 MiB per round trip. As in longhaul (each after two dashes and cfg=): network/model:CM02\n"
-                 "     network/TCP-gamma:0 network/crosstraffic:no, and for smpirun also smpi/bw-factor:1 smpi/lat-factor:1.\n"
-                 "     What then still differs: flows that share a link share it by round trip time. -->\n"
-                 "<platform version=\"4.1\">\n  <zone id=\"longhaul\" routing=\"Full\">\n");
+    fprintf(
+        out,
+        "<?xml version=\"1.0\"?>\n"
+        "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+        "<!-- One host is one tensor-parallel group. With SimGrid's defaults latencies count 13 times and a flow gets\n"
+        "     at most 4 MiB per round trip. As in longhaul (each after two dashes and cfg=): network/model:CM02\n"
+        "     network/TCP-gamma:0 network/crosstraffic:no, and for smpirun also smpi/bw-factor:1 smpi/lat-factor:1.\n"
+        "     What then still differs: flows that share a link share it by round trip time. -->\n"
+        "<platform version=\"4.1\">\n  <zone id=\"longhaul\" routing=\"Full\">\n");
     for (size_t s = 0; s < scenario->site_count; s++)
         write_site(layout, ideal, latencies, s, out);
     write_wan(layout, ideal, latencies, out);

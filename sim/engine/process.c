@@ -65,8 +65,8 @@ static bool delayed(struct process *process, double delay_s, struct engine_outco
     return branch(process, PROBE_COUNT, &ideal, outcome);
 }
 
-/* The largest extra delay that leaves the step unchanged, to 0.1 % or 1 us: doubles until the step changes, then bisects.
- * Returns true in a process that is to go on simulating. */
+/* The largest extra delay that leaves the step unchanged, to 0.1 % or 1 us: doubles until the step changes, then
+ * bisects. Returns true in a process that is to go on simulating. */
 static bool find_slack(struct process *process, double *slack_s)
 {
     double base_s = process->job->outcomes[PROBE_BASE].step_s, good_s = 0, bad_s = 1e-3;
@@ -197,8 +197,8 @@ static void write_timeline(struct process *process)
 {
     struct sim *sim = &process->sim;
     struct err err = {""};
-    if (record_wan_tracks(sim, process->outcome->step_s) < 0 || timeline_write(sim->timeline, process->job->timeline, &err) < 0 ||
-        fflush(process->job->timeline))
+    if (record_wan_tracks(sim, process->outcome->step_s) < 0 ||
+        timeline_write(sim->timeline, process->job->timeline, &err) < 0 || fflush(process->job->timeline))
         abort();
 }
 

@@ -1,10 +1,11 @@
 /* One simulation run: the state that the SimGrid transport, the bulk ring and the run share. Internal to sim/engine.
  *
- * How the time semantics of transport.h come out of SimGrid: links have no latency, so that SimGrid shares them equally (CM02
- * shares by round-trip time otherwise). A message is on the wire while its SimGrid comm runs and arrives a route latency
- * after that. So somebody must see the very moment a comm ends: the receiving stream where it is blocked in just that
- * receive, else the connection's listener, a daemon actor on the receiver's host. Messages behind one that is still on the
- * wire are put there by the connection's pump, a daemon actor on the sender's host. Both are made when first needed.
+ * How the time semantics of transport.h come out of SimGrid: links have no latency, so that SimGrid shares them equally
+ * (CM02 shares by round-trip time otherwise). A message is on the wire while its SimGrid comm runs and arrives a route
+ * latency after that. So somebody must see the very moment a comm ends: the receiving stream where it is blocked in
+ * just that receive, else the connection's listener, a daemon actor on the receiver's host. Messages behind one that is
+ * still on the wire are put there by the connection's pump, a daemon actor on the sender's host. Both are made when
+ * first needed.
  */
 #ifndef LONGHAUL_SIM_H
 #define LONGHAUL_SIM_H
@@ -20,8 +21,8 @@
 #include "sim/report/timeline.h"
 #include "sim/training/transport.h"
 
-/* The address sanitizer follows SimGrid's actors only where they are threads, and threads do not survive a fork: such a build
- * repeats a what-if from the start instead of splitting a run in the middle. */
+/* The address sanitizer follows SimGrid's actors only where they are threads, and threads do not survive a fork: such a
+ * build repeats a what-if from the start instead of splitting a run in the middle. */
 #if defined(__SANITIZE_ADDRESS__)
 #define ACTORS_ARE_THREADS 1
 #elif defined(__has_feature)
@@ -39,15 +40,16 @@ struct sim;
 struct stream {
     struct stream_head head;
     struct sim *sim;
-    int index;           /* simulated rank */
-    int number;          /* of this stream within the run */
-    const char *name;    /* not owned */
+    int index;        /* simulated rank */
+    int number;       /* of this stream within the run */
+    const char *name; /* not owned */
     stream_function *function;
     void *argument;
     sg_actor_t actor;
-    sg_sem_t wake;       /* what the stream blocks on when it is not in a SimGrid comm */
-    double not_before_s; /* the stream's own time where it is ahead of the clock: what it received last arrives only then */
-    bool blocked;        /* asleep or in `wake` */
+    sg_sem_t wake;         /* what the stream blocks on when it is not in a SimGrid comm */
+    double not_before_s;   /* the stream's own time where it is ahead of the clock: what it received last arrives only
+                              then */
+    bool blocked;          /* asleep or in `wake` */
     double asleep_until_s; /* INFINITY while in `wake` */
     struct message *receiving; /* blocked in the SimGrid receive of this message */
     bool done;
@@ -90,9 +92,9 @@ struct connection {
     uint64_t numbered, assigned;              /* messages made; messages whose end somebody sees */
     int listen;                               /* messages that the listener has yet to see */
     bool listener_idle;
-    sg_sem_t listener, pump;                  /* NULL until the actor exists */
-    bool bordered;                            /* runs between border hosts: only its pump and listener touch it */
-    struct connection *next;                  /* of the same sender */
+    sg_sem_t listener, pump; /* NULL until the actor exists */
+    bool bordered;           /* runs between border hosts: only its pump and listener touch it */
+    struct connection *next; /* of the same sender */
 };
 
 /* Bytes and occupancy of one WAN link in one direction. */
@@ -100,29 +102,29 @@ struct wan_load {
     double bytes;
     struct wan_span {
         double start_s, end_s, bytes;
-    } *spans; /* owned */
+    } * spans; /* owned */
     size_t count, room;
 };
 
 struct sim {
     struct layout *layout;
     struct ideal ideal;
-    double wan_bytes_scale;  /* simulated bytes -> real bytes: wan_flows */
-    double bulk_above;       /* messages of a collective above which a ring is simulated in bulk; INFINITY: never */
+    double wan_bytes_scale; /* simulated bytes -> real bytes: wan_flows */
+    double bulk_above;      /* messages of a collective above which a ring is simulated in bulk; INFINITY: never */
     double eager_bytes;
     long handshakes;
-    sg_host_t *hosts;              /* [count] */
-    sg_host_t *borders;            /* [sites]; NULL where flows between sites use the ranks' NICs */
+    sg_host_t *hosts;                /* [count] */
+    sg_host_t *borders;              /* [sites]; NULL where flows between sites use the ranks' NICs */
     struct connection **connections; /* [count]: list per sender */
-    struct stream *streams;        /* all, for freeing */
+    struct stream *streams;          /* all, for freeing */
     int stream_count, running;
-    struct message *spare;         /* freed messages */
+    struct message *spare; /* freed messages */
     struct bulk *bulks;
-    struct wan_load *wan;          /* [2 * link + direction] */
+    struct wan_load *wan; /* [2 * link + direction] */
     double sent_bytes, received_bytes;
     uint64_t messages, arrived;
     bool used_bulk;
-    struct timeline *timeline;     /* NULL: not recorded */
+    struct timeline *timeline;            /* NULL: not recorded */
     void (*first_wan_byte)(struct sim *); /* called once, before the first message enters the WAN; may be NULL */
 };
 

@@ -17,20 +17,24 @@ struct arguments {
 };
 
 static const char documentation[] =
-    "Predicts what a training step takes on a scenario's links, for every communication strategy in it, and what bounds "
+    "Predicts what a training step takes on a scenario's links, for every communication strategy in it, and what "
+    "bounds "
     "each.\vSCENARIO is a file or the name of a preset (longhaul config list); without one, twin-1536.\n\n"
     "Examples:\n"
     "  longhaul sim twin-1536\n"
     "  longhaul sim twin-1536 --set wan.rtt=50ms --set wan.waves=16\n"
     "  longhaul sim my.yaml --json result.json --timeline step.json\n\n"
-    "Each strategy is compared with itself on the same GPUs in one site (efficiency). Exposed is the step less the step with "
-    "free communication; slack is the largest extra one-way WAN delay that leaves the step unchanged; the floor is what no "
+    "Each strategy is compared with itself on the same GPUs in one site (efficiency). Exposed is the step less the "
+    "step with "
+    "free communication; slack is the largest extra one-way WAN delay that leaves the step unchanged; the floor is "
+    "what no "
     "schedule of the strategy can beat.\n\n"
     "The timeline opens in https://ui.perfetto.dev. Exit code 0: done; 1: a run failed or an invariant broke; 2: the "
     "scenario or the command line is wrong.";
 
 static const struct argp_option option_list[] = {
-    {"json", 'j', "FILE", 0, "Write the result as JSON (longhaul.result/1) to FILE; - prints it instead of the table", 0},
+    {"json", 'j', "FILE", 0, "Write the result as JSON (longhaul.result/1) to FILE; - prints it instead of the table",
+     0},
     {"timeline", 't', "FILE", 0, "Write the step of one strategy as a trace for Perfetto", 0},
     {"strategy", 's', "NAME", 0, "Whose timeline (the scenario's last strategy)", 0},
     {"fidelity", 'f', "LEVEL", 0,
@@ -38,10 +42,8 @@ static const struct argp_option option_list[] = {
     {0},
 };
 
-static const char *const fidelities[] = {[ANALYSIS_AUTO] = "auto",
-                                         [ANALYSIS_MESSAGE] = "message",
-                                         [ANALYSIS_BULK] = "bulk",
-                                         [ANALYSIS_FOLDED] = "folded"};
+static const char *const fidelities[] = {
+    [ANALYSIS_AUTO] = "auto", [ANALYSIS_MESSAGE] = "message", [ANALYSIS_BULK] = "bulk", [ANALYSIS_FOLDED] = "folded"};
 
 static void take_fidelity(struct arguments *arguments, const char *text, struct argp_state *state)
 {
@@ -130,8 +132,8 @@ static int report(const struct arguments *arguments, const struct result *result
 static int simulate(const struct arguments *arguments, const struct scenario *scenario, struct err *err)
 {
     struct progress progress = {.shown = false};
-    struct analysis_options options = {.fidelity = arguments->fidelity, .workers = engine_workers(),
-                                       .progress = show_progress, .context = &progress};
+    struct analysis_options options = {
+        .fidelity = arguments->fidelity, .workers = engine_workers(), .progress = show_progress, .context = &progress};
     struct result result;
     int rc = find_strategy(scenario, arguments->strategy, &options.timeline_strategy, err);
     clock_gettime(CLOCK_MONOTONIC, &progress.start);
@@ -161,8 +163,8 @@ int main(int argc, char **argv)
     struct err err = {""};
     options_setup();
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-    int rc = scenario_load(arguments.scenario ? arguments.scenario : "twin-1536", arguments.sets.texts, arguments.sets.count,
-                           &scenario, &err);
+    int rc = scenario_load(arguments.scenario ? arguments.scenario : "twin-1536", arguments.sets.texts,
+                           arguments.sets.count, &scenario, &err);
     rc = rc ? rc : simulate(&arguments, &scenario, &err);
     scenario_free(&scenario);
     if (rc < 0)

@@ -11,8 +11,8 @@
 
 #include "sim/engine/record.h"
 
-/* ---- memory: SimGrid kills daemons without unwinding them, so everything hangs on the run; running out of it ends the process
- * of the run, which its parent reports. */
+/* ---- memory: SimGrid kills daemons without unwinding them, so everything hangs on the run; running out of it ends the
+ * process of the run, which its parent reports. */
 static void *need(void *memory)
 {
     if (!memory)
@@ -20,7 +20,8 @@ static void *need(void *memory)
     return memory;
 }
 
-/* SimGrid touches all of a stack, and a run has thousands. The address sanitizer's frames need its own, larger default. */
+/* SimGrid touches all of a stack, and a run has thousands. The address sanitizer's frames need its own, larger default.
+ */
 enum { STREAM_STACK_KIB = 32, WIRE_STACK_KIB = 16 };
 
 static void set_stack(sg_actor_t actor, unsigned kib)
@@ -41,7 +42,8 @@ double sim_latency(const struct sim *sim, size_t from_site, size_t to_site)
     return latency_s + wan_s + sim->ideal.extra_wan_delay_s;
 }
 
-/* Looked up when first used: the look-up is a SimGrid call, during which another actor may ask for the same connection. */
+/* Looked up when first used: the look-up is a SimGrid call, during which another actor may ask for the same connection.
+ */
 static sg_mailbox_t mailbox(struct connection *connection)
 {
     char name[64];
@@ -299,8 +301,8 @@ static void pump(int argc, char **argv)
 
 /* ---- blocking */
 
-/* Before a stream blocks: every comm to it that runs already needs somebody else to see its end. What it will be blocked in is set
- * first, because a SimGrid call lets other actors run. */
+/* Before a stream blocks: every comm to it that runs already needs somebody else to see its end. What it will be
+ * blocked in is set first, because a SimGrid call lets other actors run. */
 static void block(struct stream *stream, double until_s, struct message *receiving)
 {
     stream->blocked = true;
@@ -501,8 +503,8 @@ struct stream *sim_stream(struct sim *sim, int index, stream_function *function,
 {
     struct stream *stream = need(calloc(1, sizeof *stream));
     const struct placement *placement = &sim->layout->placement;
-    stream->head = (struct stream_head){&sim_ops, layout_rank(sim->layout, index),
-                                        (int)(placement->stages * placement->replicas)};
+    stream->head =
+        (struct stream_head){&sim_ops, layout_rank(sim->layout, index), (int)(placement->stages * placement->replicas)};
     stream->sim = sim;
     stream->index = index;
     stream->number = sim->stream_count++;

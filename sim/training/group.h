@@ -16,12 +16,12 @@ struct group {
 /* Where ranks sit. rank = stage * replicas + replica; replicas are numbered site by site. */
 struct placement {
     long stages;
-    long replicas;          /* over all sites */
+    long replicas; /* over all sites */
     size_t sites;
-    long *site_first;       /* sites + 1 entries: first replica of each site; owned */
-    /* Replicas of a stage that share a node (g). They form g rails: ring k links the k-th of every node, each over its own NICs, and
-     * carries 1/g of the bytes; inside the node NVLink passes them on (NCCL's rings with one channel per NIC). 1 where a rank fills
-     * a node, or where replicas do not fill nodes evenly. */
+    long *site_first; /* sites + 1 entries: first replica of each site; owned */
+    /* Replicas of a stage that share a node (g). They form g rails: ring k links the k-th of every node, each over its
+     * own NICs, and carries 1/g of the bytes; inside the node NVLink passes them on (NCCL's rings with one channel per
+     * NIC). 1 where a rank fills a node, or where replicas do not fill nodes evenly. */
     long rails;
 };
 

@@ -1,13 +1,13 @@
-/* A rank of a pipeline: operations in the order of its schedule, activations to and from its neighbours, gradients reduced as their
- * chunk's last backward ends. */
+/* A rank of a pipeline: operations in the order of its schedule, activations to and from its neighbours, gradients
+ * reduced as their chunk's last backward ends. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sim/training/step_internal.h"
 
 enum {
-    SENDS_IN_FLIGHT = 2,    /* operations whose output may still be leaving */
-    RECEIVES_POSTED = 2,    /* operations ahead whose input may arrive already */
+    SENDS_IN_FLIGHT = 2, /* operations whose output may still be leaving */
+    RECEIVES_POSTED = 2, /* operations ahead whose input may arrive already */
 };
 
 struct walk {
@@ -59,8 +59,7 @@ static void send_output(struct walk *walk, size_t i)
     if (plan->free_pipeline || plan->shape.stages == 1 ||
         !schedule_target(&plan->shape, walk->rank->stage, &walk->ops[i], &stage, &chunk))
         return;
-    walk->sends[i] =
-        transport_isend(walk->stream, neighbour(walk, stage), channel_of(&walk->ops[i]), activation(plan));
+    walk->sends[i] = transport_isend(walk->stream, neighbour(walk, stage), channel_of(&walk->ops[i]), activation(plan));
 }
 
 static void finish_send(struct walk *walk, size_t i)

@@ -41,9 +41,9 @@ struct span ring_owned(const struct group *group, struct span span)
     return ring_segment(span, group->count, wrap(group->position + 1, group->count));
 }
 
-/* One rank's walk round the ring. All receives are posted at once, so a long link never waits for one. The receive of step t
- * overwrites the segment that was sent in step t-(N-1); its message is that very segment after a lap round the ring, so it cannot
- * set out before that send has left, and that send is waited for before the receive is. */
+/* One rank's walk round the ring. All receives are posted at once, so a long link never waits for one. The receive of
+ * step t overwrites the segment that was sent in step t-(N-1); its message is that very segment after a lap round the
+ * ring, so it cannot set out before that send has left, and that send is waited for before the receive is. */
 struct walk {
     struct stream *stream;
     const struct group *group;

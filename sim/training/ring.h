@@ -3,7 +3,8 @@
  * N ranks, S bytes, one-way latency a, rate B, one slice per segment:
  *   reduce-scatter, all-gather:  (N-1) (a + S/(N B)),   each rank sends (N-1)/N S
  *   all-reduce:                2 (N-1) (a + S/(N B)),   each rank sends 2 (N-1)/N S
- * k slices per segment let a hop forward the first slice while the next is still arriving; see tests/support/ring_oracle.h.
+ * k slices per segment let a hop forward the first slice while the next is still arriving; see
+ * tests/support/ring_oracle.h.
  */
 #ifndef LONGHAUL_RING_H
 #define LONGHAUL_RING_H

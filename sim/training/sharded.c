@@ -1,5 +1,6 @@
-/* A rank whose parameters are sharded (FSDP; over the ranks of a site: HSDP): every unit of layers is gathered before it is used,
- * forward and again backward, and its gradients are reduce-scattered after backward; across sites after the last micro-batch. */
+/* A rank whose parameters are sharded (FSDP; over the ranks of a site: HSDP): every unit of layers is gathered before
+ * it is used, forward and again backward, and its gradients are reduce-scattered after backward; across sites after the
+ * last micro-batch. */
 #include "sim/training/step_internal.h"
 
 struct walk {
@@ -29,7 +30,8 @@ static void gather_job(struct stream *stream, void *argument)
 {
     struct job *job = argument;
     struct lane lane = step_lane(job->rank, true, job->number);
-    step_gather(stream, job->rank, step_unit_span(job->rank, REGION_PARAMETER, job->unit, job->rank->plan->units), &lane);
+    step_gather(stream, job->rank, step_unit_span(job->rank, REGION_PARAMETER, job->unit, job->rank->plan->units),
+                &lane);
 }
 
 static void reduce_job(struct stream *stream, void *argument)

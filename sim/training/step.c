@@ -157,9 +157,8 @@ static void spread_ready(const struct step_plan *plan, const double *chunk_ready
             end_s = fmax(end_s, chunks[chunk]);
         for (long unit = 0; unit < plan->units; unit++) {
             double back = per_chunk ? (double)(per_chunk - 1 - unit % per_chunk) / (double)per_chunk : 0;
-            ready_s[stage * plan->units + unit] = plan->strategy->overlap == OVERLAP_CHUNKS
-                                                      ? chunks[unit / per_chunk] - back * plan->backward_s
-                                                      : end_s;
+            ready_s[stage * plan->units + unit] =
+                plan->strategy->overlap == OVERLAP_CHUNKS ? chunks[unit / per_chunk] - back * plan->backward_s : end_s;
         }
     }
 }
@@ -233,8 +232,8 @@ static int reduce_ring(struct stream *stream, struct step_rank *rank, struct spa
     return collective_ring(stream, &rank->groups.all, kind, span, lane);
 }
 
-static int reduce_hierarchical(struct stream *stream, struct step_rank *rank, struct span span,
-                               const struct lane *lane, bool cross)
+static int reduce_hierarchical(struct stream *stream, struct step_rank *rank, struct span span, const struct lane *lane,
+                               bool cross)
 {
     if (rank->plan->strategy->sharding == SHARD_NONE)
         return collective_hierarchical(stream, &rank->groups, span, lane);

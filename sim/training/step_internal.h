@@ -1,4 +1,5 @@
-/* Shared by the two programs of a rank: pipeline (step.c) and sharded parameters (sharded.c). Internal to sim/training. */
+/* Shared by the two programs of a rank: pipeline (step.c) and sharded parameters (sharded.c). Internal to sim/training.
+ */
 #ifndef LONGHAUL_STEP_INTERNAL_H
 #define LONGHAUL_STEP_INTERNAL_H
 
@@ -19,7 +20,7 @@ struct job {
     struct step_rank *rank;
     long number; /* counts jobs of a kind; number % depth picks the lane */
     long unit;
-    bool cross;  /* reduce across sites too */
+    bool cross; /* reduce across sites too */
     struct stream *stream;
 };
 

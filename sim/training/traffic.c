@@ -1,6 +1,5 @@
-/* What crosses the WAN in a step, by formula. S: gradient bytes of the model, P: parameter bytes, n: positions in a ring over all
- * sites, M: sites, m: micro-batches. Per hop that joins two sites:
- *   ring, nothing sharded                 2 (n-1)/n S
+/* What crosses the WAN in a step, by formula. S: gradient bytes of the model, P: parameter bytes, n: positions in a
+ * ring over all sites, M: sites, m: micro-batches. Per hop that joins two sites: ring, nothing sharded 2 (n-1)/n S
  *   ring, optimiser sharded               (n-1)/n S + (n-1)/n P
  *   ring, parameters sharded              m ((n-1)/n S + 2 (n-1)/n P)
  *   hierarchical, in the ring of sites    2 (M-1)/M S     (S for two sites), whatever is sharded inside a site
@@ -37,9 +36,9 @@ int step_wan_bytes(const struct step_plan *plan, double *gradient, double *param
     const struct group *ring = hierarchical ? &groups.cross : &groups.all;
     struct per_hop hop = ring_hop(plan, ring->count > 0 ? ring->count : 1);
     if (hierarchical)
-        hop = (struct per_hop){ring_bytes_per_hop(RING_ALL_REDUCE, ring->count,
-                                                  (double)plan->gradient_bytes * (double)plan->shape.stages),
-                               0};
+        hop = (struct per_hop){
+            ring_bytes_per_hop(RING_ALL_REDUCE, ring->count, (double)plan->gradient_bytes * (double)plan->shape.stages),
+            0};
     for (size_t i = 0; i < sites * sites; i++)
         gradient[i] = parameter[i] = 0;
     for (int i = 0; i < ring->count; i++) {

@@ -1,12 +1,15 @@
 /* The transport that strategies are written against: one stream of one rank, seen from inside.
  *
- * The same strategy source runs on SimGrid actors (sim/engine), on MPI ranks (emu) and on the loopback of tests/support.
- * A rank is one tensor-parallel group. A span names bytes of one of the rank's buffers; the simulator only counts them.
+ * The same strategy source runs on SimGrid actors (sim/engine), on MPI ranks (emu) and on the loopback of
+ * tests/support. A rank is one tensor-parallel group. A span names bytes of one of the rank's buffers; the simulator
+ * only counts them.
  *
  * Time semantics, the same on every backend:
  *  - a send completes when its last byte has left the sender, not when it arrives;
- *  - messages of one connection (from, to, channel) leave in order, one after the other, and arrive a route latency later;
- *  - a message above the eager threshold leaves once its receive is posted (plus the transport's handshake round trips);
+ *  - messages of one connection (from, to, channel) leave in order, one after the other, and arrive a route latency
+ * later;
+ *  - a message above the eager threshold leaves once its receive is posted (plus the transport's handshake round
+ * trips);
  *  - flows share a NIC or a link equally whatever their latency.
  */
 #ifndef LONGHAUL_TRANSPORT_H
@@ -40,15 +43,15 @@ struct transport_ops {
     double (*now)(const struct stream *);
     struct stream *(*spawn)(struct stream *, stream_function *, void *argument, const char *name);
     void (*join)(struct stream *, struct stream *child);
-    /* A whole ring collective as one operation, where the backend knows a cheaper way than messages; it returns false to have
-     * ring.c send the messages. NULL: always messages. */
+    /* A whole ring collective as one operation, where the backend knows a cheaper way than messages; it returns false
+     * to have ring.c send the messages. NULL: always messages. */
     bool (*ring)(struct stream *, const struct group *, enum ring_kind, struct span, int channel, int slices);
 };
 
 /* Every backend's struct stream starts with this. */
 struct stream_head {
     const struct transport_ops *ops;
-    int rank;  /* 0 .. ranks-1 */
+    int rank; /* 0 .. ranks-1 */
     int ranks;
 };
 
@@ -92,8 +95,8 @@ static inline double transport_now(const struct stream *stream)
 {
     return stream_head(stream)->ops->now(stream);
 }
-/* Starts a second stream of the same rank; name is a static string for timelines. Every stream must be joined exactly once,
- * by any stream of the rank. */
+/* Starts a second stream of the same rank; name is a static string for timelines. Every stream must be joined exactly
+ * once, by any stream of the rank. */
 static inline struct stream *transport_spawn(struct stream *stream, stream_function *function, void *argument,
                                              const char *name)
 {
