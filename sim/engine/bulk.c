@@ -50,13 +50,6 @@ struct bulk {
     struct bulk *next;
 };
 
-static void *need(void *memory)
-{
-    if (!memory)
-        abort();
-    return memory;
-}
-
 static size_t site_at(const struct sim *sim, const struct group *group, int position)
 {
     return placement_site(&sim->layout->placement, group->ranks[position]);
@@ -83,8 +76,8 @@ static void cut_into_runs(struct bulk *bulk)
     bulk->run_count = wan_hops(bulk->sim, group);
     if (bulk->run_count == 0)
         return;
-    bulk->runs = need(calloc((size_t)bulk->run_count, sizeof *bulk->runs));
-    bulk->run_of = need(calloc((size_t)n, sizeof *bulk->run_of));
+    bulk->runs = sim_need(calloc((size_t)bulk->run_count, sizeof *bulk->runs));
+    bulk->run_of = sim_need(calloc((size_t)n, sizeof *bulk->run_of));
     int first = 0, run = -1;
     while (!enters(bulk->sim, group, first))
         first++;
@@ -96,15 +89,15 @@ static void cut_into_runs(struct bulk *bulk)
         bulk->runs[run].length++;
     }
     for (run = 0; run < bulk->run_count; run++) {
-        bulk->runs[run].arrived = need(calloc((size_t)bulk->sends, sizeof(double)));
-        bulk->runs[run].waits = need(calloc((size_t)bulk->runs[run].length, sizeof(struct stream *)));
+        bulk->runs[run].arrived = sim_need(calloc((size_t)bulk->sends, sizeof(double)));
+        bulk->runs[run].waits = sim_need(calloc((size_t)bulk->runs[run].length, sizeof(struct stream *)));
     }
 }
 
 static struct bulk *bulk_new(struct sim *sim, const struct group *group, enum ring_kind kind, struct span span,
                              int channel, int slices)
 {
-    struct bulk *bulk = need(calloc(1, sizeof *bulk));
+    struct bulk *bulk = sim_need(calloc(1, sizeof *bulk));
     size_t n = (size_t)group->count;
     double segment = (double)span.bytes / group->count;
     double rate = sim->ideal.fabric ? INFINITY : sim->layout->nic_byte_per_s;
@@ -113,9 +106,9 @@ static struct bulk *bulk_new(struct sim *sim, const struct group *group, enum ri
     bulk->sends = (long)ring_steps(kind, group->count) * slices;
     bulk->slice_s = segment / slices / rate;
     bulk->hop_s = bulk->slice_s + (sim->ideal.fabric ? 0 : sim->layout->hop_latency_s);
-    bulk->start_s = need(calloc(n, sizeof(double)));
-    bulk->joined = need(calloc(n, sizeof(bool)));
-    bulk->waits = need(calloc(n, sizeof(struct stream *)));
+    bulk->start_s = sim_need(calloc(n, sizeof(double)));
+    bulk->joined = sim_need(calloc(n, sizeof(bool)));
+    bulk->waits = sim_need(calloc(n, sizeof(struct stream *)));
     for (size_t i = 0; i < n; i++)
         bulk->start_s[i] = NAN;
     cut_into_runs(bulk);
@@ -322,7 +315,7 @@ static struct span slice_span(const struct bulk *bulk, long u)
 static void exit_sends(struct stream *stream, struct bulk *bulk, struct run *run)
 {
     int next = bulk->group.ranks[(run->entry + run->length) % bulk->group.count];
-    struct request **sends = need(calloc((size_t)bulk->sends, sizeof(struct request *)));
+    struct request **sends = sim_need(calloc((size_t)bulk->sends, sizeof(struct request *)));
     for (long u = 0; u < bulk->sends; u++) {
         double ready_s;
         while (isnan(ready_s = exit_ready(bulk, run, u))) {
@@ -360,7 +353,7 @@ static void entry_receives(struct stream *stream, struct bulk *bulk, struct run 
 {
     int n = bulk->group.count;
     int before = bulk->group.ranks[(run->entry + n - 1) % n];
-    struct request **receives = need(calloc((size_t)bulk->sends, sizeof(struct request *)));
+    struct request **receives = sim_need(calloc((size_t)bulk->sends, sizeof(struct request *)));
     for (long u = 0; u < bulk->sends; u++)
         receives[u] = transport_irecv(stream, before, bulk->channel, slice_span(bulk, u), RECEIVE_REPLACE);
     for (long u = 0; u < bulk->sends; u++) {

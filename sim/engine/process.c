@@ -152,10 +152,7 @@ static void load_platform(struct process *process)
 
 static void *zeroed(size_t count, size_t size)
 {
-    void *memory = calloc(count ? count : 1, size);
-    if (!memory)
-        abort();
-    return memory;
+    return sim_need(calloc(count ? count : 1, size));
 }
 
 static void set_up(struct process *process)

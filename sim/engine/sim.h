@@ -128,6 +128,13 @@ struct sim {
     void (*first_wan_byte)(struct sim *); /* called once, before the first message enters the WAN; may be NULL */
 };
 
+/* SimGrid kills daemons without unwinding them, so all memory hangs on the run; running out of it ends the process of
+ * the run, which its parent reports. Returns memory. */
+void *sim_need(void *memory);
+/* Gives an actor a stack of its own size: SimGrid touches all of a stack, and a run has thousands. Not where the
+ * address sanitizer needs larger frames. */
+void sim_set_stack(sg_actor_t actor, unsigned kib);
+
 /* Makes the actor of a rank's main stream. */
 struct stream *sim_stream(struct sim *sim, int index, stream_function *function, void *argument, const char *name);
 /* Releases everything that the run holds; sim itself belongs to the caller. */

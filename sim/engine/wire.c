@@ -1,0 +1,313 @@
+/* Connections: who sees the end of a message on the wire, and who puts the next one there. See sim.h. */
+#include "sim/engine/wire.h"
+
+#include <errno.h>
+#include <math.h>
+#include <simgrid/comm.h>
+#include <simgrid/engine.h>
+#include <simgrid/link.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine/record.h"
+
+void *sim_need(void *memory)
+{
+    if (!memory)
+        abort();
+    return memory;
+}
+
+enum { WIRE_STACK_KIB = 16 };
+
+void sim_set_stack(sg_actor_t actor, unsigned kib)
+{
+    if (!ACTORS_ARE_THREADS)
+        sg_actor_set_stacksize(actor, kib);
+}
+
+/* ---- connections */
+
+double sim_latency(const struct sim *sim, size_t from_site, size_t to_site)
+{
+    const struct layout *layout = sim->layout;
+    double latency_s = sim->ideal.fabric ? 0 : layout->hop_latency_s;
+    if (from_site == to_site)
+        return latency_s;
+    double wan_s = sim->ideal.wan_latency ? 0 : layout->wan_rtt_s[from_site * layout->placement.sites + to_site] / 2;
+    return latency_s + wan_s + sim->ideal.extra_wan_delay_s;
+}
+
+/* Looked up when first used: the look-up is a SimGrid call, during which another actor may ask for the same connection.
+ */
+sg_mailbox_t wire_mailbox(struct connection *connection)
+{
+    char name[64];
+    if (!connection->mailbox) {
+        snprintf(name, sizeof name, "%d-%d-%d%s", connection->from, connection->to, connection->channel,
+                 connection->from_site == connection->to_site ? "" : "-wan");
+        connection->mailbox = sg_mailbox_by_name(name);
+    }
+    return connection->mailbox;
+}
+
+static void set_figures(struct connection *connection)
+{
+    const struct sim *sim = connection->sim;
+    size_t from = connection->from_site, to = connection->to_site;
+    connection->latency_s = sim_latency(sim, from, to);
+    connection->pace_byte_per_s = from == to ? INFINITY : platform_pair_cap(sim->layout, &sim->ideal, from, to);
+}
+
+struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, int channel)
+{
+    const struct layout *layout = sim->layout;
+    int from = layout_index(layout, from_rank), to = layout_index(layout, to_rank);
+    size_t from_site = placement_site(&layout->placement, from_rank);
+    size_t to_site = placement_site(&layout->placement, to_rank);
+    if (layout->mirrored && from_site != to_site) {
+        from_site = 0;
+        to_site = 1;
+    }
+    struct connection *connection = sim->connections[from];
+    while (connection && (connection->to != to || connection->channel != channel ||
+                          (connection->from_site == connection->to_site) != (from_site == to_site)))
+        connection = connection->next;
+    if (connection)
+        return connection;
+    connection = sim_need(calloc(1, sizeof *connection));
+    *connection = (struct connection){
+        .sim = sim, .from = from, .to = to, .channel = channel, .from_site = from_site, .to_site = to_site};
+    connection->bordered = sim->borders && from_site != to_site;
+    set_figures(connection);
+    connection->next = sim->connections[from];
+    sim->connections[from] = connection;
+    return connection;
+}
+
+void sim_idealise(struct sim *sim, const struct ideal *ideal)
+{
+    const struct scenario *scenario = sim->layout->scenario;
+    char name[LAYOUT_HOST_MAX * 2], way[LAYOUT_HOST_MAX * 2 + 8];
+    sim->ideal = *ideal;
+    for (size_t l = 0; l < scenario->wan_count; l++) {
+        for (int up = 0; up < 2; up++) {
+            snprintf(way, sizeof way, "%s_%s", platform_wan_name(scenario, (long)l, name), up ? "UP" : "DOWN");
+            sg_link_set_bandwidth(sg_link_by_name(way), platform_wan_rate(sim->layout, ideal, (long)l));
+        }
+    }
+    for (int i = 0; i < sim->layout->count; i++)
+        for (struct connection *c = sim->connections[i]; c; c = c->next)
+            set_figures(c);
+}
+
+/* ---- messages */
+
+struct message *wire_append(struct connection *connection)
+{
+    struct message *message = connection->sim->spare;
+    if (message)
+        connection->sim->spare = message->next;
+    else
+        message = sim_need(malloc(sizeof *message));
+    *message = (struct message){.connection = connection, .number = connection->numbered++};
+    message->posted_s = message->sent_s = message->start_s = message->left_s = NAN;
+    message->side[0] = (struct request){message, false};
+    message->side[1] = (struct request){message, true};
+    if (connection->tail)
+        connection->tail->next = message;
+    connection->tail = message;
+    if (!connection->unsent)
+        connection->unsent = message;
+    if (!connection->unposted)
+        connection->unposted = message;
+    return message;
+}
+
+void wire_side_done(struct message *message)
+{
+    struct connection *connection = message->connection;
+    if (++message->waited < 2)
+        return;
+    if (connection->tail == message)
+        connection->tail = NULL;
+    message->next = connection->sim->spare;
+    connection->sim->spare = message;
+}
+
+static bool posted(const struct message *message)
+{
+    return message->receiver != NULL;
+}
+
+bool wire_left(const struct message *message)
+{
+    return !isnan(message->left_s);
+}
+
+static bool eager(const struct message *message)
+{
+    return message->bytes <= message->connection->sim->eager_bytes;
+}
+
+bool wire_shakes_hands(const struct message *message)
+{
+    return message->connection->sim->handshakes > 0 && !eager(message);
+}
+
+/* ---- listener and pump */
+
+/* With an ideal fabric a message inside a site takes no time: there is nothing to simulate. */
+bool wire_takes_no_time(const struct connection *connection)
+{
+    return connection->sim->ideal.fabric && connection->from_site == connection->to_site;
+}
+
+static void kick(sg_sem_t *wake, struct connection *connection, xbt_main_func_t code, bool at_sender)
+{
+    if (!*wake) {
+        const struct sim *sim = connection->sim;
+        *wake = sg_sem_init(0);
+        sg_actor_t actor = sg_actor_init(
+            "wire", connection->bordered ? sim->borders[at_sender ? connection->from_site : connection->to_site]
+                                         : sim->hosts[at_sender ? connection->from : connection->to]);
+        sg_actor_set_data(actor, connection);
+        sim_set_stack(actor, WIRE_STACK_KIB);
+        sg_actor_start_(actor, code, 0, NULL);
+    }
+    sg_sem_release(*wake);
+}
+
+/* What the connections of a pair can carry, however empty the link is. */
+double wire_paced_until(const struct message *message)
+{
+    return message->start_s + message->bytes / message->connection->pace_byte_per_s;
+}
+
+static void pump(int argc, char **argv);
+
+static void listener(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct connection *connection = sg_actor_self_get_data();
+    sg_actor_daemonize(sg_actor_self());
+    for (;;) {
+        while (connection->listen > 0) {
+            struct message *message = sg_mailbox_get(wire_mailbox(connection));
+            if (wire_paced_until(message) > simgrid_get_clock())
+                sg_actor_sleep_until(wire_paced_until(message));
+            wire_saw_end(message);
+            connection->listen--;
+        }
+        connection->listener_idle = true;
+        sg_sem_acquire(connection->listener);
+    }
+}
+
+void wire_listen_for(struct connection *connection, const struct message *message)
+{
+    if (wire_takes_no_time(connection))
+        return;
+    for (; connection->assigned <= message->number; connection->assigned++)
+        connection->listen++;
+    if (connection->listen == 0 || (connection->listener && !connection->listener_idle))
+        return;
+    connection->listener_idle = false;
+    kick(&connection->listener, connection, listener, false);
+}
+
+void wire_kick_pump(struct connection *connection)
+{
+    kick(&connection->pump, connection, pump, true);
+}
+
+/* The last byte has left: the wire is free, and whoever waits for that goes on. */
+void wire_saw_end(struct message *message)
+{
+    struct connection *connection = message->connection;
+    message->left_s = simgrid_get_clock();
+    connection->wire = NULL;
+    record_message(connection->sim, message);
+    if (message->sender_waits)
+        sg_sem_release(message->sender_waits->wake);
+    if (message->receiver_waits)
+        sg_sem_release(message->receiver_waits->wake);
+    if (connection->unput)
+        wire_kick_pump(connection);
+}
+
+/* Whether the receiver cannot see the end of a message itself: it is blocked, and not in this message. */
+static bool looks_away(const struct stream *receiver, const struct message *message)
+{
+    if (receiver->receiving)
+        return receiver->receiving != message;
+    return receiver->blocked && receiver->asleep_until_s > simgrid_get_clock();
+}
+
+void wire_start_clock(struct message *message)
+{
+    if (isnan(message->start_s))
+        message->start_s = simgrid_get_clock();
+}
+
+void wire_put(struct message *message)
+{
+    struct connection *connection = message->connection;
+    struct sim *sim = connection->sim;
+    if (wire_takes_no_time(connection)) {
+        wire_start_clock(message);
+        wire_saw_end(message);
+        return;
+    }
+    if (connection->from_site != connection->to_site && sim->first_wan_byte) {
+        void (*hook)(struct sim *) = sim->first_wan_byte;
+        sim->first_wan_byte = NULL;
+        hook(sim);
+    }
+    connection->wire = message;
+    if (posted(message) || eager(message))
+        wire_start_clock(message);
+    sg_comm_t comm = sg_mailbox_put_init(wire_mailbox(connection), message, lround(message->bytes));
+    sg_comm_detach(comm, NULL);
+    if (connection->wire == message &&
+        (posted(message) ? connection->bordered || looks_away(message->receiver, message) : eager(message)))
+        wire_listen_for(connection, message);
+}
+
+/* Round trips before the bytes: the sender asks, the receiver (once posted) answers, and so on handshakes times. */
+static double handshake_end(const struct message *message)
+{
+    double latency_s = message->connection->latency_s;
+    double asked_s = message->sent_s + (double)(2 * message->connection->sim->handshakes - 1) * latency_s;
+    return fmax(asked_s, message->posted_s) + latency_s;
+}
+
+static void pump(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    struct connection *connection = sg_actor_self_get_data();
+    sg_actor_daemonize(sg_actor_self());
+    for (;;) {
+        sg_sem_acquire(connection->pump);
+        struct message *message = connection->unput;
+        if (!message || connection->wire || (wire_shakes_hands(message) && !posted(message)))
+            continue;
+        if (wire_shakes_hands(message) && handshake_end(message) > simgrid_get_clock())
+            sg_actor_sleep_until(handshake_end(message));
+        connection->unput = message->next && !isnan(message->next->sent_s) ? message->next : NULL;
+        wire_put(message);
+    }
+}
+
+void wire_free_connections(struct connection *connection)
+{
+    while (connection) {
+        struct connection *next = connection->next;
+        if (connection->listener)
+            sg_sem_destroy(connection->listener);
+        if (connection->pump)
+            sg_sem_destroy(connection->pump);
+        free(connection);
+        connection = next;
+    }
+}
