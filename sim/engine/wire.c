@@ -228,10 +228,12 @@ void wire_saw_end(struct message *message)
     message->left_s = simgrid_get_clock();
     connection->wire = NULL;
     record_message(connection->sim, message);
-    if (message->sender_waits)
-        sg_sem_release(message->sender_waits->wake);
-    if (message->receiver_waits)
-        sg_sem_release(message->receiver_waits->wake);
+    /* A release lets others run, and once both sides are through the message is used again. */
+    struct stream *sender = message->sender_waits, *receiver = message->receiver_waits;
+    if (sender)
+        sg_sem_release(sender->wake);
+    if (receiver)
+        sg_sem_release(receiver->wake);
     if (connection->unput)
         wire_kick_pump(connection);
 }
