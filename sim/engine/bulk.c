@@ -168,7 +168,7 @@ static void leave(struct bulk *bulk, int members)
 static int members_of(const struct bulk *bulk)
 {
     const struct layout *layout = bulk->sim->layout;
-    if (layout->fold == 1)
+    if (!layout->folded)
         return bulk->group.count;
     int members = 0;
     for (int i = 0; i < bulk->group.count; i++)
@@ -196,7 +196,7 @@ static void wake_all(struct stream **waits, int count)
 static double wire_opens(const struct bulk *bulk, int position)
 {
     int n = bulk->group.count;
-    if (bulk->sim->layout->fold > 1)
+    if (bulk->sim->layout->folded)
         return bulk->start_s[bulk->group.position];
     return fmax(bulk->start_s[position % n], bulk->start_s[(position + 1) % n]);
 }
@@ -259,7 +259,7 @@ static int position_in(const struct bulk *bulk, const struct run *run, int dista
 
 static double start_of(const struct bulk *bulk, const struct run *run, int distance)
 {
-    bool folded = bulk->sim->layout->fold > 1;
+    bool folded = bulk->sim->layout->folded;
     return bulk->start_s[position_in(bulk, run, folded ? 0 : distance)];
 }
 
@@ -385,7 +385,7 @@ static double member_end(const struct bulk *bulk, const struct run *run, int dis
 
 static void await_run(struct stream *stream, struct bulk *bulk, struct run *run, int distance)
 {
-    bool folded = bulk->sim->layout->fold > 1;
+    bool folded = bulk->sim->layout->folded;
     if (!folded && run->joined < run->length) {
         bulk->waits[position_in(bulk, run, distance)] = stream;
         stream_acquire(stream);
@@ -410,7 +410,7 @@ static void ring_over_sites(struct stream *stream, struct bulk *bulk, const stru
     struct run *run = &bulk->runs[bulk->run_of[group->position]];
     int n = group->count, members = members_of(bulk);
     int distance = (group->position + n - run->entry) % n;
-    bool folded = bulk->sim->layout->fold > 1;
+    bool folded = bulk->sim->layout->folded;
     bool is_entry = distance == 0, is_exit = folded || distance == run->length - 1;
     struct entry_job job = {bulk, run};
     struct stream *helper = NULL;
@@ -432,15 +432,24 @@ static void ring_over_sites(struct stream *stream, struct bulk *bulk, const stru
     leave(bulk, members);
 }
 
+/* Whether the formula covers the transport: it knows neither handshakes nor what several channels do to each other's
+ * gaps, nor, between the entry and the exit of a run, an oversubscribed core. */
+static bool covered(const struct sim *sim, int wan_hops)
+{
+    const struct scenario *scenario = sim->layout->scenario;
+    bool core = wan_hops > 0 && scenario->fabric.oversubscription > 1 && !sim->ideal.fabric;
+    return sim->handshakes == 0 && !core;
+}
+
 /* Whether to take a ring as one operation: folded, a run over sites has no ranks to pass messages on, and a ring inside
  * a site would only send to itself; else when messages are too many and there are hops to save. */
 static bool wanted(const struct sim *sim, const struct group *group, enum ring_kind kind, int slices)
 {
     int hops = wan_hops(sim, group);
     double messages = (double)sim->layout->placement.replicas * ring_steps(kind, group->count) * slices;
-    bool has_runs = hops < group->count;
-    bool folded = sim->layout->fold > 1 && (hops > 0 || !isinf(sim->bulk_above));
-    return has_runs && (folded || messages > sim->bulk_above);
+    bool one_channel = sim->layout->scenario->transport.channels == 1;
+    bool folded = sim->layout->folded && (hops > 0 || (!isinf(sim->bulk_above) && one_channel));
+    return hops < group->count && covered(sim, hops) && (folded || messages > sim->bulk_above);
 }
 
 bool bulk_ring(struct stream *stream, const struct group *group, enum ring_kind kind, struct span span, int channel,

@@ -15,7 +15,7 @@ static void measured_site(struct one_site *one, const struct scenario *scenario)
     one->scenario.training.data = calibrate->data;
     one->scenario.training.global_batch = calibrate->global_batch;
     long gpus = calibrate->data * scenario->training.tensor * scenario->training.pipeline;
-    one->site.nodes = (gpus + one->site.gpus_per_node - 1) / one->site.gpus_per_node;
+    one_site_resize(one, gpus);
 }
 
 static double step_of_mfu(const struct scenario *scenario, enum flops_convention convention)

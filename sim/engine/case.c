@@ -6,6 +6,19 @@
 
 #include "sim/engine/floor.h"
 
+static long greatest_divisor(long a, long b)
+{
+    return b == 0 ? a : greatest_divisor(b, a % b);
+}
+
+void one_site_resize(struct one_site *one, long gpus)
+{
+    long per_node = greatest_divisor(gpus, one->site.gpus_per_node);
+    one->scenario.fabric.nic_bit_per_s *= (double)per_node / (double)one->site.gpus_per_node;
+    one->site.gpus_per_node = per_node;
+    one->site.nodes = gpus / per_node;
+}
+
 void one_site_init(struct one_site *one, const struct scenario *scenario)
 {
     enum dtype dtype = scenario->training.compute;
@@ -14,11 +27,14 @@ void one_site_init(struct one_site *one, const struct scenario *scenario)
     for (size_t s = 1; s < scenario->site_count; s++)
         if (scenario->sites[s].gpu.flop_per_s[dtype] < one->site.gpu.flop_per_s[dtype])
             one->site.gpu = scenario->sites[s].gpu;
-    one->site.nodes = scenario_gpus(scenario) / one->site.gpus_per_node;
+    for (size_t s = 1; s < scenario->site_count; s++)
+        if (scenario->sites[s].gpus_per_node > one->site.gpus_per_node)
+            one->site.gpus_per_node = scenario->sites[s].gpus_per_node;
     one->scenario.sites = &one->site;
     one->scenario.site_count = 1;
     one->scenario.wan_count = 0;
     one->scenario.wan = NULL;
+    one_site_resize(one, scenario_gpus(scenario));
 }
 
 int case_init(struct run_case *run, const struct scenario *scenario, const struct strategy *strategy,

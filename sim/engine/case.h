@@ -6,12 +6,16 @@
 #include "sim/engine/engine.h"
 #include "sim/training/step.h"
 
-/* The same GPUs in one site, as fast as the slowest. The copy borrows everything from the scenario. */
+/* The same GPUs in one site, all like the slowest, with the NICs of the fullest nodes. The copy borrows everything from
+ * the scenario. */
 struct one_site {
     struct scenario scenario;
     struct site site;
 };
 void one_site_init(struct one_site *one, const struct scenario *scenario);
+/* Makes it hold exactly this many GPUs: where nodes do not divide them the nodes become smaller, and their NICs with
+ * them, so that a GPU keeps its share. */
+void one_site_resize(struct one_site *one, long gpus);
 
 enum case_run { CASE_MAIN, CASE_FULL, CASE_COMPUTE, CASE_BUBBLE, CASE_FABRIC, CASE_RUNS };
 

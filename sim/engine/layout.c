@@ -90,6 +90,7 @@ int layout_init(struct layout *layout, const struct scenario *scenario, bool fol
     layout->count = (int)(scenario->training.pipeline * scenario->training.data);
     layout->wan_skips_nic = scenario->wan_count > 0 && nic_is_wide(layout, wan_flows);
     if (fold) {
+        layout->folded = true;
         layout->fold = site_replicas(scenario, 0);
         layout->wan_flows = wan_flows;
         layout->mirrored = scenario->site_count == 2 && layout->wan_skips_nic;
@@ -110,7 +111,7 @@ void layout_free(struct layout *layout)
 
 int layout_index(const struct layout *layout, int rank)
 {
-    if (layout->fold == 1)
+    if (!layout->folded)
         return rank;
     long stage = placement_stage(&layout->placement, rank);
     if (layout->mirrored)
@@ -120,7 +121,7 @@ int layout_index(const struct layout *layout, int rank)
 
 int layout_rank(const struct layout *layout, int index)
 {
-    if (layout->fold == 1)
+    if (!layout->folded)
         return index;
     size_t sites = layout->mirrored ? 1 : layout->placement.sites, site = (size_t)index % sites;
     long stage = index / (long)sites;

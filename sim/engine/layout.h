@@ -8,8 +8,8 @@
 struct layout {
     const struct scenario *scenario; /* not owned */
     struct placement placement;
-    /* Folded: one replica per site stands for the `fold` identical ones there; 1 where every replica is simulated. */
-    long fold;
+    bool folded; /* one replica per site stands for the `fold` identical ones there */
+    long fold;   /* 1 where every replica is simulated */
     /* Real flows that one simulated WAN flow stands for: shared WAN rates are divided by it. Equals fold where every
      * replica crosses (hierarchical, interleaved), the number of rails where only the last of a site does (contiguous
      * ring). */

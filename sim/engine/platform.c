@@ -36,7 +36,7 @@ static double narrowest_wave(const struct layout *layout, size_t from, size_t to
 double platform_pair_cap(const struct layout *layout, const struct ideal *ideal, size_t from, size_t to)
 {
     const struct transport_settings *transport = &layout->scenario->transport;
-    double rtt_s = ideal->wan_latency ? 0 : layout->wan_rtt_s[from * layout->scenario->site_count + to];
+    double rtt_s = layout->wan_rtt_s[from * layout->scenario->site_count + to];
     double nic = layout->wan_skips_nic && !ideal->fabric ? layout->nic_byte_per_s : INFINITY;
     double wave = ideal->wan_rate ? nic : narrowest_wave(layout, from, to);
     double window = ideal->window ? INFINITY : transport->window_bytes / (rtt_s + 2 * ideal->extra_wan_delay_s);

@@ -19,7 +19,7 @@ struct ideal {
     bool bubble;              /* stages do not wait for each other's activations */
     bool fabric;              /* no latency, no limit inside sites */
     bool wan_rate;            /* no limit of the link or of a wave */
-    bool wan_latency;         /* 0 */
+    bool wan_latency;         /* 0; what a window lets through stays as it is */
     bool window;              /* no limit */
     double extra_wan_delay_s; /* >= 0, one way, on every path between sites */
 };

@@ -29,7 +29,12 @@ int placement_init(struct placement *placement, const struct scenario *scenario,
         return err_set(err, ENOMEM, "out of memory for the placement of %ld replicas", placement->replicas);
     for (size_t s = 0; s < scenario->site_count; s++)
         placement->site_first[s + 1] = placement->site_first[s] + site_replicas(scenario, s);
-    return 0;
+    if (placement->site_first[scenario->site_count] == placement->replicas)
+        return 0;
+    long found = placement->site_first[scenario->site_count];
+    placement_free(placement);
+    return err_set(err, EINVAL, "training.data: the sites hold %ld replicas of %ld x %ld GPUs, not %ld", found,
+                   scenario->training.tensor, scenario->training.pipeline, scenario->training.data);
 }
 
 void placement_free(struct placement *placement)

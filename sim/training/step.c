@@ -182,7 +182,16 @@ bool step_foldable(const struct step_plan *plan, long *wan_flows)
     const struct placement *placement = &plan->placement;
     const struct strategy *strategy = plan->strategy;
     bool contiguous = strategy->allreduce == ALLREDUCE_RING && strategy->order == ORDER_CONTIGUOUS;
+    const struct transport_settings *transport = &plan->scenario->transport;
+    /* Along a contiguous ring replicas end one after the other: one can stand for all only where nothing follows that
+     * end, and where the hops between them are plain. A ring that crosses at every hop over three or more sites does
+     * not stay in step: its flows drift into each other's gaps. */
+    bool ring = strategy->allreduce == ALLREDUCE_RING && placement->sites > 1;
+    bool plain = transport->handshakes == 0 && transport->channels == 1 && strategy->overlap == OVERLAP_NONE &&
+                 strategy->sharding != SHARD_PARAMETERS;
     *wan_flows = contiguous ? placement->rails : placement->site_first[1];
+    if (plan->scenario->fabric.oversubscription > 1 || (ring && (contiguous ? !plain : placement->sites > 2)))
+        return false;
     for (size_t s = 1; s < placement->sites; s++)
         if (placement->site_first[s + 1] - placement->site_first[s] != placement->site_first[1] ||
             plan->site_speed[s] != plan->site_speed[0])
