@@ -182,6 +182,8 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     int code = verb->run(&arguments, &err);
+    if (code == EXIT_FINE && options_close(stdout, "-", &err) < 0)
+        code = EXIT_FAILED;
     if (err.text[0])
         fprintf(stderr, "longhaul-config: %s\n", err.text);
     return code;

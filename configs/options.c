@@ -47,7 +47,7 @@ int options_close(FILE *file, const char *path, struct err *err)
 {
     int failed = ferror(file);
     failed |= file == stdout ? fflush(file) : fclose(file);
-    return failed ? err_set(err, EIO, "%s: writing failed", path) : 0;
+    return failed ? err_set(err, EIO, "%s: writing failed", file == stdout ? "standard output" : path) : 0;
 }
 
 bool options_colour(FILE *file)

@@ -318,6 +318,14 @@ static bool any_fidelity(const struct result *result, enum fidelity fidelity)
     return false;
 }
 
+static bool above_one_site(const struct result *result)
+{
+    for (size_t i = 0; i < result->strategy_count; i++)
+        if (result->strategies[i].efficiency > 1.001)
+            return true;
+    return false;
+}
+
 static int add_note(struct result *result, bool holds, const char *text, struct err *err)
 {
     if (!holds)
@@ -340,8 +348,16 @@ static int add_notes(const struct analysis *analysis, struct result *result, str
                       "Embedding and output layer are spread evenly over the pipeline's stages.", err);
     rc = rc ? rc : add_note(result, folded, "Folded: one replica per site stands for its identical ones.", err);
     rc = rc ? rc
-            : add_note(result, any_fidelity(result, FIDELITY_BULK),
-                       "Bulk: rings of more than 100,000 messages are simulated as one flow per neighbour.", err);
+            : add_note(
+                  result, any_fidelity(result, FIDELITY_BULK),
+                  "Bulk: large rings are simulated as one flow per neighbour; inside a site between two WAN hops by "
+                  "formula, their NICs taken as free.",
+                  err);
+    rc = rc ? rc
+            : add_note(result, above_one_site(result),
+                       "Efficiency above 100 %: over several sites parameters are gathered among fewer ranks than in "
+                       "one site.",
+                       err);
     rc = rc ? rc
             : add_note(result, mixed_gpus(scenario),
                        "Sites differ in GPUs: the baseline's GPUs are all of the slowest kind.", err);

@@ -70,10 +70,11 @@ static pid_t start(struct engine_job *job)
 static int check_outcome(const struct engine_outcome *outcome, struct err *err)
 {
     if (outcome->failure)
-        return err_set(err, -outcome->failure, "a rank failed: %s", strerror(-outcome->failure));
+        return err_set(err, -outcome->failure, "%s: %s", *outcome->text ? outcome->text : "a rank failed",
+                       strerror(-outcome->failure));
     if (!outcome->finished)
-        return err_set(err, EIO, "%d streams of ranks did not finish: they wait for messages that nobody sends",
-                       outcome->unfinished);
+        return err_set(err, EIO, "invariant broken: %d stream%s of ranks did not finish, waiting for what nobody sends",
+                       outcome->unfinished, outcome->unfinished == 1 ? "" : "s");
     return 0;
 }
 
@@ -98,21 +99,30 @@ static size_t index_of(const pid_t *pids, size_t count, pid_t pid)
     return i;
 }
 
-/* Waits for any one of the processes; keeps the first error. */
-static int reap(struct engine_job *const *jobs, pid_t *pids, size_t started, int rc, struct err *err)
+struct first_error {
+    size_t job; /* the lowest that failed, whichever ended first; SIZE_MAX: none */
+    int rc;
+};
+
+/* Waits for any one of the processes. */
+static void reap(struct engine_job *const *jobs, pid_t *pids, size_t started, struct first_error *first,
+                 struct err *err)
 {
     int status;
     pid_t pid;
     do
         pid = wait(&status);
     while (pid < 0 && errno == EINTR);
-    if (pid < 0)
-        return rc < 0 ? rc : err_set(err, errno, "lost the process of a simulation");
-    size_t i = index_of(pids, started, pid);
+    size_t i = pid < 0 ? started : index_of(pids, started, pid);
     if (i == started)
-        return rc;
+        return;
+    struct err own = {""};
+    int rc = check_job(jobs[i], status, &own);
     pids[i] = 0;
-    return rc < 0 ? rc : check_job(jobs[i], status, err);
+    if (rc < 0 && i < first->job) {
+        *first = (struct first_error){i, rc};
+        err_set(err, -rc, "%s", own.text);
+    }
 }
 
 int engine_run(struct engine_job *const *jobs, size_t count, int workers, void (*step)(void *context), void *context,
@@ -120,21 +130,21 @@ int engine_run(struct engine_job *const *jobs, size_t count, int workers, void (
 {
     pid_t *pids = calloc(count + 1, sizeof *pids);
     size_t started = 0, ended = 0;
-    int rc = pids ? 0 : err_set(err, ENOMEM, "out of memory for %zu runs", count);
-    while (ended < started || (rc == 0 && started < count)) {
-        if (rc == 0 && started < count && started - ended < (size_t)workers) {
+    struct first_error first = {SIZE_MAX, pids ? 0 : err_set(err, ENOMEM, "out of memory for %zu runs", count)};
+    while (ended < started || (first.rc == 0 && started < count)) {
+        if (first.rc == 0 && started < count && started - ended < (size_t)workers) {
             pids[started] = start(jobs[started]);
             if (pids[started] < 0)
-                rc = err_set(err, errno, "cannot start a simulation process: %s", strerror(errno));
+                first.rc = err_set(err, errno, "cannot start a simulation process: %s", strerror(errno));
             else
                 started++;
             continue;
         }
-        rc = reap(jobs, pids, started, rc, err);
+        reap(jobs, pids, started, &first, err);
         ended++;
         if (step)
             step(context);
     }
     free(pids);
-    return rc;
+    return first.rc;
 }

@@ -23,6 +23,7 @@ struct engine_wan {
 struct engine_outcome {
     bool finished;     /* every rank reached its end */
     int failure;       /* negative errno of the first failure inside, or 0 */
+    char text[128];    /* what failed; "": a rank's program */
     int unfinished;    /* streams that did not end */
     double step_s;     /* when the last rank ended */
     uint64_t messages; /* sent */

@@ -138,6 +138,14 @@ static void start_simgrid(void)
     simgrid_init(&argc, argv);
 }
 
+/* What goes wrong is told by our own parent, in one line; SimGrid would add a page. */
+static void silence_simgrid(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0)
+        dup2(null, STDERR_FILENO);
+}
+
 static void load_platform(struct process *process)
 {
     char path[64];
@@ -194,9 +202,14 @@ static void write_timeline(struct process *process)
 {
     struct sim *sim = &process->sim;
     struct err err = {""};
-    if (record_wan_tracks(sim, process->outcome->step_s) < 0 ||
-        timeline_write(sim->timeline, process->job->timeline, &err) < 0 || fflush(process->job->timeline))
-        abort();
+    int rc = record_wan_tracks(sim, process->outcome->step_s);
+    rc = rc ? rc : timeline_write(sim->timeline, process->job->timeline, &err);
+    if (rc == 0 && fflush(process->job->timeline))
+        rc = -errno;
+    if (rc < 0) {
+        process->outcome->failure = rc;
+        snprintf(process->outcome->text, sizeof process->outcome->text, "cannot write the timeline");
+    }
 }
 
 static void write_outcome(struct process *process)
@@ -242,6 +255,8 @@ void process_run(struct engine_job *job)
     process.sim.ideal = job->ideal;
     if (job->probe_wan && ACTORS_ARE_THREADS)
         split(&process);
+    if (!ACTORS_ARE_THREADS)
+        silence_simgrid();
     if (layout_init(&process.layout, job->scenario, job->fold, job->wan_flows, &err) < 0) {
         process.outcome->failure = -ENOMEM;
         return;

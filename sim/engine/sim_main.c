@@ -168,6 +168,6 @@ int main(int argc, char **argv)
     rc = rc ? rc : simulate(&arguments, &scenario, &err);
     scenario_free(&scenario);
     if (rc < 0)
-        fprintf(stderr, "longhaul sim: %s\n", err.text);
+        fprintf(stderr, "longhaul-sim: %s\n", err.text);
     return err_exit_code(rc);
 }
