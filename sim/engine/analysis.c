@@ -104,12 +104,12 @@ static int add_runs(struct analysis *analysis, const struct reading *reading, st
     return rc;
 }
 
-/* Runs with what-ifs take several times as long: they begin first, so that the workers end together. Ties keep their
- * order, which the addresses of jobs in their cases have. */
+/* The longest begin first, so that the workers end together. Ties keep their order, which the addresses of jobs in
+ * their cases have. */
 static int longest_first(const void *a, const void *b)
 {
     const struct engine_job *x = *(struct engine_job *const *)a, *y = *(struct engine_job *const *)b;
-    return (y->probe_wan - x->probe_wan) ? y->probe_wan - x->probe_wan : (x > y) - (x < y);
+    return x->cost != y->cost ? (y->cost > x->cost) - (y->cost < x->cost) : (x > y) - (x < y);
 }
 
 /* The calibration's last run was this strategy's baseline. */

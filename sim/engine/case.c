@@ -64,6 +64,16 @@ static double bulk_above(enum analysis_fidelity fidelity)
     return fidelity == ANALYSIS_MESSAGE ? INFINITY : fidelity == ANALYSIS_BULK ? 0 : ENGINE_BULK_ABOVE;
 }
 
+/* Messages, about: operations of the pipeline and units of gradients, of every simulated rank; what-ifs run some of
+ * them again. */
+static double cost(const struct run_case *run, const struct engine_job *job)
+{
+    const struct step_plan *plan = &run->plan;
+    double ranks = (double)(plan->shape.stages * plan->placement.replicas) / (job->fold ? (double)run->wan_flows : 1);
+    double of_rank = (double)plan->op_count + (double)plan->units * (job->fold ? 1 : (double)plan->placement.replicas);
+    return ranks * of_rank * (job->probe_wan ? 2 : 1);
+}
+
 int case_make(struct run_case *run, enum case_run which, enum analysis_fidelity fidelity, bool probe, struct err *err)
 {
     struct engine_job *job = &run->jobs[which];
@@ -77,6 +87,7 @@ int case_make(struct run_case *run, enum case_run which, enum analysis_fidelity 
                                .argument = plan,
                                .failure = &plan->failure,
                                .probe_wan = probe};
+    job->cost = cost(run, job);
     job->ideal.compute = which == CASE_COMPUTE;
     job->ideal.fabric = which == CASE_FABRIC;
     int rc = engine_job_init(job, err);

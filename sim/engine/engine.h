@@ -44,6 +44,7 @@ struct engine_job {
     stream_function *main; /* of every simulated rank */
     void *argument;
     const int *failure; /* negative errno that the program leaves when it fails; NULL: it cannot */
+    double cost;        /* of the run beside others, in any unit; for whoever orders jobs */
     bool probe_wan;     /* also fill outcomes[PROBE_WAN_*] and slack_s */
     FILE *timeline;     /* where the base run writes its timeline; NULL: none */
 
