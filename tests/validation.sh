@@ -2,10 +2,12 @@
 # The figures of README.md: predictions beside published figures, and the output of its examples, in Markdown. Usage:
 #   tests/validation.sh LONGHAUL            prints every block between lines like <!-- validation -->
 #   tests/validation.sh LONGHAUL README.md  fails when README's blocks are others
+#   tests/validation.sh LONGHAUL README.md --update  writes them into it
 # Published figures and where they come from: see each row. No setting is fitted to a row that is predicted.
 set -euo pipefail
 longhaul=$1
 readme=${2:-}
+mode=${3:-}
 json=$(mktemp)
 trap 'rm -f "$json"' EXIT
 
@@ -133,9 +135,21 @@ blocks() {
     done
 }
 
+# update: replaces what stands between each pair of markers.
+update() {
+    local new
+    new=$(awk '
+        NR == FNR { if (/^<!-- [a-z]* -->$/) name = $2; text[name] = text[name] $0 "\n"; next }
+        /^<!-- [a-z]* -->$/ { inside = !inside; if (inside) printf "%s", text[$2]; next }
+        !inside' <(blocks) "$readme")
+    printf '%s\n' "$new" >"$readme"
+}
+
 if [ -z "$readme" ]; then
     blocks
+elif [ "$mode" = --update ]; then
+    update
 else
     diff <(awk '/^<!-- [a-z]* -->$/ { inside = !inside; print; next } inside' "$readme") <(blocks) ||
-        { echo "$readme (<) is out of date: put the output of tests/validation.sh (>) into its blocks"; exit 1; }
+        { echo "$readme (<) is out of date: tests/validation.sh $longhaul $readme --update"; exit 1; }
 fi
