@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICES = 1000 };
+enum { SLICES = 1000, SEND_TRACKS = 100000 };
 
 static void add_span(struct wan_load *load, double start_s, double end_s, double bytes)
 {
@@ -29,6 +29,15 @@ static bool recorded(const struct sim *sim, int index)
     return sim->timeline && placement_replica(placement, rank) == placement->site_first[site];
 }
 
+/* One track for each connection of a sender: a wire carries one message at a time. */
+static int send_track(const struct connection *connection)
+{
+    int place = 0;
+    for (const struct connection *older = connection->next; older; older = older->next)
+        place++;
+    return place;
+}
+
 void record_message(struct sim *sim, const struct message *message)
 {
     const struct connection *connection = message->connection;
@@ -42,29 +51,58 @@ void record_message(struct sim *sim, const struct message *message)
     }
     if (!recorded(sim, connection->from) || message->left_s <= start_s)
         return;
-    char name[96];
+    char name[96], rank[160], host[LAYOUT_HOST_MAX];
+    int from = layout_rank(sim->layout, connection->from), track = SEND_TRACKS + send_track(connection);
+    if (message->number == 0) {
+        snprintf(rank, sizeof rank, "rank %d (%s)", from, layout_host(sim->layout, from, host));
+        snprintf(name, sizeof name, "sends to rank %d, channel %d", layout_rank(sim->layout, connection->to),
+                 connection->channel);
+        timeline_name(sim->timeline, connection->from, rank, track, name);
+    }
     snprintf(name, sizeof name, "to rank %d", layout_rank(sim->layout, connection->to));
-    timeline_span(sim->timeline, connection->from, 1000 + connection->channel, "send", name, start_s, message->left_s,
-                  message->bytes);
+    timeline_span(sim->timeline, connection->from, track, "send", name, start_s, message->left_s, message->bytes);
 }
 
-/* Streams of one name share a track: they follow one another. */
-static int track(const struct stream *stream)
+/* Streams of one rank that run at once have a track each; those that follow one another under one name share it. Tracks
+ * are a number from the name plus a place among the streams of that name. */
+enum { PLACES = 64, NAMES = 997 };
+
+static int base_track(const char *name)
 {
     int sum = 0;
-    for (const char *c = stream->name; *c; c++)
-        sum = (sum * 31 + *c) % 997;
-    return sum + 1;
+    for (const char *c = name; *c; c++)
+        sum = (sum * 31 + *c) % NAMES;
+    return sum * PLACES;
 }
 
-void record_stream(const struct stream *stream)
+static bool same_kind(const struct stream *a, const struct stream *b)
+{
+    return a != b && a->index == b->index && !strcmp(a->name, b->name);
+}
+
+static bool taken(const struct stream *stream, int track, bool now)
+{
+    for (const struct stream *other = stream->sim->streams; other; other = other->next)
+        if (same_kind(other, stream) && other->track == track && !(now && other->done))
+            return true;
+    return false;
+}
+
+void record_stream(struct stream *stream)
 {
     const struct sim *sim = stream->sim;
-    char rank[160], host[LAYOUT_HOST_MAX];
+    char rank[160], host[LAYOUT_HOST_MAX], name[96];
     if (!recorded(sim, stream->index))
         return;
+    int place = 0;
+    while (place < PLACES - 1 && taken(stream, base_track(stream->name) + place, true))
+        place++;
+    stream->track = base_track(stream->name) + place;
+    if (taken(stream, stream->track, false))
+        return;
     snprintf(rank, sizeof rank, "rank %d (%s)", stream->head.rank, layout_host(sim->layout, stream->head.rank, host));
-    timeline_name(sim->timeline, stream->index, rank, track(stream), stream->name);
+    snprintf(name, sizeof name, place ? "%s %d" : "%s", stream->name, place + 1);
+    timeline_name(sim->timeline, stream->index, rank, stream->track, name);
 }
 
 void record_wait(const struct stream *stream, const struct message *message, double start_s)
@@ -74,14 +112,14 @@ void record_wait(const struct stream *stream, const struct message *message, dou
         return;
     char name[96];
     snprintf(name, sizeof name, "from rank %d", layout_rank(stream->sim->layout, message->connection->from));
-    timeline_span(stream->sim->timeline, stream->index, track(stream), "wait", name, start_s, now_s, message->bytes);
+    timeline_span(stream->sim->timeline, stream->index, stream->track, "wait", name, start_s, now_s, message->bytes);
 }
 
 void record_compute(const struct stream *stream, double start_s)
 {
     double now_s = simgrid_get_clock();
     if (recorded(stream->sim, stream->index) && now_s > start_s)
-        timeline_span(stream->sim->timeline, stream->index, track(stream), "compute", "compute", start_s, now_s, 0);
+        timeline_span(stream->sim->timeline, stream->index, stream->track, "compute", "compute", start_s, now_s, 0);
 }
 
 /* Bytes per slice of [0, step_s]; a message spreads its bytes evenly over its time on the wire. */
@@ -133,8 +171,10 @@ int record_wan_tracks(struct sim *sim, double step_s)
         int process = 1000000 + (int)(i / 2);
         timeline_name(sim->timeline, process, "WAN", 0, name);
         fill_slices(record_load(sim, i), step_s, bytes);
+        double rate = platform_wan_rate(sim->layout, &sim->ideal, (long)(i / 2)) * sim->wan_bytes_scale;
         for (int s = 0; s < SLICES; s++)
-            timeline_counter(sim->timeline, process, name, s * step_s / SLICES, bytes[s] * 8 * SLICES / step_s);
+            timeline_counter(sim->timeline, process, name, s * step_s / SLICES,
+                             8 * fmin(rate, bytes[s] * SLICES / step_s));
     }
     free(bytes);
     return 0;

@@ -42,6 +42,7 @@ struct stream {
     struct sim *sim;
     int index;        /* simulated rank */
     int number;       /* of this stream within the run */
+    int track;        /* in the timeline */
     const char *name; /* not owned */
     stream_function *function;
     void *argument;
