@@ -41,7 +41,6 @@ struct stream {
     struct stream_head head;
     struct sim *sim;
     int index;        /* simulated rank */
-    int number;       /* of this stream within the run */
     int track;        /* in the timeline */
     const char *name; /* not owned */
     stream_function *function;
@@ -118,7 +117,7 @@ struct sim {
     sg_host_t *borders;              /* [sites]; NULL where flows between sites use the ranks' NICs */
     struct connection **connections; /* [count]: list per sender */
     struct stream *streams;          /* all, for freeing */
-    int stream_count, running;
+    int running;
     struct message *spare; /* freed messages */
     struct bulk *bulks;
     struct wan_load *wan; /* [2 * link + direction] */

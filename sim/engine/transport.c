@@ -216,7 +216,6 @@ struct stream *sim_stream(struct sim *sim, int index, stream_function *function,
         (struct stream_head){&sim_ops, layout_rank(sim->layout, index), (int)(placement->stages * placement->replicas)};
     stream->sim = sim;
     stream->index = index;
-    stream->number = sim->stream_count++;
     stream->name = name;
     stream->function = function;
     stream->argument = argument;

@@ -1,4 +1,5 @@
-/* Shared by the two programs of a rank: pipeline (pipeline.c) and sharded parameters (sharded.c). Internal to sim/training.
+/* Shared by the two programs of a rank: pipeline (pipeline.c) and sharded parameters (sharded.c). Internal to
+ * sim/training.
  */
 #ifndef LONGHAUL_STEP_INTERNAL_H
 #define LONGHAUL_STEP_INTERNAL_H
