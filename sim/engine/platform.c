@@ -81,14 +81,13 @@ static void write_core(const struct layout *layout, const struct ideal *ideal, s
             scenario->sites[site].name, limited(rate));
 }
 
-/* Where flows between sites leave the NICs out, they run between these hosts. */
+/* Where flows between sites leave the NICs out, they run between these hosts, each the gateway of a zone of its own: a
+ * route then is the WAN's links and nothing else. */
 static void write_border(const char *site, FILE *out)
 {
     fprintf(out,
-            "      <host id=\"%s-border\" speed=\"1Gf\"/>\n"
-            "      <link id=\"%s-border-port\" bandwidth=\"%.17gBps\" latency=\"0s\" sharing_policy=\"SHARED\"/>\n"
-            "      <host_link id=\"%s-border\" up=\"%s-border-port\" down=\"%s-border-port\"/>\n",
-            site, site, platform_unlimited(), site, site, site);
+            "    <zone id=\"%s-edge\" routing=\"Full\">\n      <host id=\"%s-border\" speed=\"1Gf\"/>\n    </zone>\n",
+            site, site);
 }
 
 static void write_site(const struct layout *layout, const struct ideal *ideal, bool latencies, size_t site, FILE *out)
@@ -101,10 +100,10 @@ static void write_site(const struct layout *layout, const struct ideal *ideal, b
         if (placement_site(&layout->placement, rank) == site)
             write_host(layout, rate, latencies ? layout->hop_latency_s / 2 : 0, rank, out);
     }
-    if (layout->wan_skips_nic && !latencies)
-        write_border(name, out);
     write_core(layout, ideal, site, out);
     fprintf(out, "      <router id=\"%s-router\"/>\n    </zone>\n", name);
+    if (layout->wan_skips_nic && !latencies)
+        write_border(name, out);
 }
 
 static void write_route(const struct layout *layout, bool latencies, size_t from, size_t to, FILE *out)
@@ -112,8 +111,10 @@ static void write_route(const struct layout *layout, bool latencies, size_t from
     const struct scenario *scenario = layout->scenario;
     char name[LAYOUT_HOST_MAX * 2];
     const char *a = scenario->sites[from].name, *b = scenario->sites[to].name;
-    fprintf(out, "    <zoneRoute src=\"%s\" dst=\"%s\" gw_src=\"%s-router\" gw_dst=\"%s-router\" symmetrical=\"NO\">\n",
-            a, b, a, b);
+    bool edges = layout->wan_skips_nic && !latencies;
+    const char *zone = edges ? "-edge" : "", *gateway = edges ? "border" : "router";
+    fprintf(out, "    <zoneRoute src=\"%s%s\" dst=\"%s%s\" gw_src=\"%s-%s\" gw_dst=\"%s-%s\" symmetrical=\"NO\">\n", a,
+            zone, b, zone, a, gateway, b, gateway);
     if (latencies)
         fprintf(out, "      <link_ctn id=\"%s\"/>\n", cap_name(scenario, from, to, name));
     for (size_t at = from; at != to;) {
