@@ -60,7 +60,7 @@ struct search {
 static int next_step(const struct scenario *scenario, struct search *search, struct err *err)
 {
     double step_s = search->calibration->last.step_s;
-    search->solved = fabs(step_s - search->target_s) <= 1e-5 * search->target_s;
+    search->solved = fabs(step_s - search->target_s) <= 1e-4 * search->target_s;
     search->calibration->result.kernel_efficiency = 1 / search->x;
     search->calibration->result.runs++;
     if (search->solved)

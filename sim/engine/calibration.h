@@ -14,7 +14,7 @@ struct calibration {
 };
 
 /* Solves each for the kernel efficiency by running the measured configuration (calibrate.data replicas,
- * calibrate.global_batch, one site, calibrate.strategy) until its step is the measured one within 1e-5; all of them
+ * calibrate.global_batch, one site, calibrate.strategy) until its step is the measured one within 1e-4; all of them
  * side by side on `workers` processes. Without calibrate: training.kernel_efficiency as it stands. Returns 0; -EINVAL
  * where no compute time can give the measured step (its communication alone takes longer, or it would need more than
  * the GPU's peak); other negative errno as engine_run. */
