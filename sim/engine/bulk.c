@@ -141,7 +141,8 @@ void bulk_release(struct sim *sim)
     }
 }
 
-/* The oldest collective of this ring and channel that the position has not joined (the list is newest first). */
+/* A channel of a ring has one collective after the other, the same for all its ranks, so place and count tell which it
+ * is: the oldest that the position has not joined (the list is newest first). */
 static struct bulk *find(struct sim *sim, const struct group *group, enum ring_kind kind, struct span span, int channel,
                          int slices)
 {

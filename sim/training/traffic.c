@@ -10,19 +10,24 @@ struct per_hop {
     double gradient, parameter;
 };
 
+/* Laps of (n-1)/n of the bytes that a ring makes in a step. */
+static const struct {
+    double gradient, parameter;
+    bool every_batch;
+} laps[] = {
+    [SHARD_NONE] = {2, 0, false},
+    [SHARD_OPTIMIZER] = {1, 1, false},
+    [SHARD_PARAMETERS] = {1, 2, true},
+};
+
 static struct per_hop ring_hop(const struct step_plan *plan, int positions)
 {
-    double stages = (double)plan->shape.stages, batches = (double)plan->shape.micro_batches;
+    enum sharding sharding = plan->strategy->sharding;
+    double stages = (double)plan->shape.stages;
+    double times = laps[sharding].every_batch ? (double)plan->shape.micro_batches : 1;
     double gradient = ring_bytes_per_hop(RING_REDUCE_SCATTER, positions, (double)plan->gradient_bytes * stages);
     double parameter = ring_bytes_per_hop(RING_ALL_GATHER, positions, (double)plan->parameter_bytes * stages);
-    switch (plan->strategy->sharding) {
-    case SHARD_NONE:
-        return (struct per_hop){2 * gradient, 0};
-    case SHARD_OPTIMIZER:
-        return (struct per_hop){gradient, parameter};
-    default:
-        return (struct per_hop){batches * gradient, 2 * batches * parameter};
-    }
+    return (struct per_hop){times * laps[sharding].gradient * gradient, times * laps[sharding].parameter * parameter};
 }
 
 int step_wan_bytes(const struct step_plan *plan, double *gradient, double *parameter, struct err *err)
