@@ -1,34 +1,9 @@
 #!/bin/sh
 # test_collective.sh LONGHAUL-COLLECTIVE: exit codes, messages, table and JSON of the program.
 set -u
-collective=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-
-fail() {
-    echo "$1"
-    failed=1
-}
-# expect CODE ARGUMENTS...: runs with output in out and err.
-expect() {
-    code=$1
-    shift
-    name=$*
-    "$collective" "$@" >"$scratch/out" 2>"$scratch/err"
-    got=$?
-    [ "$got" -eq "$code" ] || { fail "$name: exit $got, expected $code"; cat "$scratch/err"; }
-}
-# holds FILE TEXT: the last out or err has it.
-holds() {
-    grep -qF -- "$2" "$scratch/$1" || { fail "$name: no '$2' in $1:"; cat "$scratch/$1"; }
-}
-# says TEXT: one line of explanation, nothing on standard output.
-says() {
-    holds err "$1"
-    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "$name: not one line"
-    [ ! -s "$scratch/out" ] || fail "$name: wrote to standard output"
-}
+program=$1
+# shellcheck source=tests/verbs/expect.sh
+. "$(dirname "$0")/expect.sh"
 
 expect 0 lab-2x4 --size 1KiB..8KiB
 holds out '2 sites (west 4 nodes, east 4 nodes), 8 ranks of 1 GPU, 10 Gb/s per rank'

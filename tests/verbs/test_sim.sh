@@ -1,29 +1,9 @@
 #!/bin/sh
 # test_sim.sh LONGHAUL-SIM: exit codes, messages, JSON, timeline and what an interrupted run leaves.
 set -u
-sim=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-failed=0
-
-fail() {
-    echo "$1"
-    failed=1
-}
-# expect CODE ARGUMENTS...: runs with output in out and err.
-expect() {
-    code=$1
-    shift
-    name=$*
-    "$sim" "$@" >"$scratch/out" 2>"$scratch/err"
-    got=$?
-    [ "$got" -eq "$code" ] || { fail "$name: exit $got, expected $code"; cat "$scratch/err"; }
-}
-# says TEXT: one line on standard error that has it.
-says() {
-    grep -qF -- "$1" "$scratch/err" || { fail "$name: no '$1' in:"; cat "$scratch/err"; }
-    [ "$(wc -l <"$scratch/err")" -eq 1 ] || fail "$name: not one line"
-}
+program=$1
+# shellcheck source=tests/verbs/expect.sh
+. "$(dirname "$0")/expect.sh"
 
 expect 0 lab-2x4
 grep -q '^Best: ' "$scratch/out" || fail "no advice"
@@ -43,28 +23,28 @@ fi
 
 if [ -e /dev/full ]; then
     expect 1 lab-2x4 --timeline /dev/full
-    says 'cannot write the timeline'
+    explains 'cannot write the timeline'
     expect 1 lab-2x4 --json /dev/full
-    says 'writing failed'
+    explains 'writing failed'
 fi
 expect 1 lab-2x4 --json "$scratch/none/result.json"
-says 'cannot be written'
+explains 'cannot be written'
 expect 2 no-such-scenario
-says 'no-such-scenario'
+explains 'no-such-scenario'
 expect 2 lab-2x4 --strategy nobody
-says 'no strategy of that name'
+explains 'no strategy of that name'
 expect 2 lab-2x4 --set wan.rtt=21
-says 'has no unit'
+explains 'has no unit'
 expect 2 lab-2x4 --set 'calibrate={step: 1 us}'
-says 'cannot take'
+explains 'cannot take'
 expect 2 lab-2x4 --set datacenters.1.nodes=3 --set training.data=7 --set training.global_batch=14
-says 'the same number of replicas'
-"$sim" --fidelity perfect >"$scratch/out" 2>"$scratch/err"
+explains 'the same number of replicas'
+"$program" --fidelity perfect >"$scratch/out" 2>"$scratch/err"
 [ $? -eq 2 ] || fail "--fidelity perfect is taken"
-"$sim" --help | grep -q 'longhaul sim twin-1536 --set' || fail "--help has no example"
+"$program" --help | grep -q 'longhaul sim twin-1536 --set' || fail "--help has no example"
 
 # Interrupted in the middle, it ends with all its processes.
-"$sim" twin-1536 --fidelity message >/dev/null 2>&1 &
+"$program" twin-1536 --fidelity message >/dev/null 2>&1 &
 pid=$!
 sleep 1
 children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
