@@ -19,6 +19,8 @@ done
 grep -q '"ph": *"C"' "$scratch/step.json" || fail "no link load in the timeline"
 if command -v python3 >/dev/null; then
     python3 -m json.tool "$scratch/step.json" >/dev/null || fail "the timeline is no JSON"
+else
+    echo "timeline's JSON left unchecked: no python3"
 fi
 
 if [ -e /dev/full ]; then
@@ -43,16 +45,34 @@ explains 'the same number of replicas'
 [ $? -eq 2 ] || fail "--fidelity perfect is taken"
 "$program" --help | grep -q 'longhaul sim twin-1536 --set' || fail "--help has no example"
 
-# Interrupted in the middle, it ends with all its processes.
-"$program" twin-1536 --fidelity message >/dev/null 2>&1 &
-pid=$!
-sleep 1
-children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
-kill -TERM "$pid"
-wait "$pid" 2>/dev/null
-sleep 0.2
-for child in $children; do
-    state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$child/status" 2>/dev/null)
-    case "$state" in '' | Z) ;; *) fail "process $child goes on" ;; esac
-done
+# Interrupted in the middle, it ends by the signal with all its processes. A shell's background jobs ignore SIGINT: env
+# undoes that.
+interrupt() {
+    signal=$1 code=$2
+    shift 2
+    "$@" "$program" twin-1536 --fidelity message >/dev/null 2>&1 &
+    pid=$!
+    children=
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        sleep 0.3
+        children=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
+        [ -z "$children" ] || break
+    done
+    kill "-$signal" "$pid"
+    wait "$pid" 2>/dev/null
+    got=$?
+    [ "$got" -eq "$code" ] || fail "SIG$signal: exit $got, expected $code"
+    [ -n "$children" ] || fail "SIG$signal: no process to look for"
+    sleep 0.2
+    for child in $children; do
+        state=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$child/status" 2>/dev/null)
+        case "$state" in '' | Z) ;; *) fail "SIG$signal: process $child goes on" ;; esac
+    done
+}
+interrupt TERM 143
+if env --default-signal=INT true 2>/dev/null; then
+    interrupt INT 130 env --default-signal=INT
+else
+    echo "SIGINT left out: env has no --default-signal"
+fi
 exit "$failed"
