@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "configs/err.h"
+#include "configs/prefix.h"
 
 enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_INT8, DTYPE_INT4, DTYPE_COUNT };
 
@@ -58,11 +59,31 @@ struct fabric {
     double oversubscription;  /* >= 1: a site's core carries nodes x node rate / this */
 };
 
+/* How the delay of a packet is spread around its mean; every shape has mean 0 and the standard deviation asked for. */
+enum jitter_shape { JITTER_NORMAL, JITTER_PARETO, JITTER_PARETONORMAL, JITTER_UNIFORM };
+
 struct wan_link {
     size_t between[2];     /* indices into sites, different */
     long waves;            /* >= 1 */
     double wave_bit_per_s; /* > 0, one direction; INFINITY allowed */
     double rtt_s;          /* >= 0; one way is half of it */
+    double jitter_s;       /* >= 0: standard deviation of the round trip; each direction has 1/sqrt(2) of it */
+    enum jitter_shape jitter_shape;
+    double loss_ratio; /* [0, 1): packets lost, one direction, on average */
+    double loss_burst; /* >= 1: mean packets lost in a row (Gilbert); 1: independent losses */
+};
+
+/* Where a site's nodes are in the address plan of a real cluster. */
+struct emu_site {
+    size_t site; /* index into sites */
+    size_t prefix_count;
+    struct prefix *prefixes; /* of different sites: disjoint */
+};
+
+/* The scale model of the lab: rates and bytes divided by the same factor, times left alone. */
+struct lab_settings {
+    long hosts; /* >= 1 per site, at most 64 and the site's nodes; default: the nodes of the smallest site, at most 4 */
+    long divide; /* >= 1; default: the smallest power of 10 that brings every WAN link to 1 Gb/s or less */
 };
 
 /* How messages move; see sim/training/transport.h for the semantics. */
@@ -152,8 +173,11 @@ struct scenario {
     struct strategy *strategies;
     size_t reference_count;
     struct reference *references;
+    size_t emu_site_count;
+    struct emu_site *emu_sites; /* either none or one for every site */
+    struct lab_settings lab;
     uint64_t seed;
-    char hash[17]; /* 64-bit FNV-1a, in hex, of the resolved scenario without its name, sources and references */
+    char hash[17]; /* 64-bit FNV-1a, in hex, of the resolved scenario without its name, sources, references, emu, lab */
 };
 
 /* Loads a scenario: path_or_preset is a file if it exists or contains '/', else a shipped preset's name.
