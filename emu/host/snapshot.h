@@ -19,15 +19,21 @@ struct entry {
     uint32_t handle, parent, info; /* of struct tcmsg */
     char name[16];                 /* TCA_KIND */
     size_t size;
-    uint8_t *attributes; /* owned: all attributes of the dump, statistics left out */
+    uint8_t *attributes; /* owned: those of the dump that are settings, in the form in which they can be set again */
 };
 struct snapshot {
+    unsigned parts; /* which of enum snapshot_part were read; nothing else is compared or restored */
     size_t count;
     struct entry *entries; /* owned; qdiscs, then classes, then filters, in the kernel's order */
 };
 
-/* Egress tree of the device, and its ingress or clsact qdisc with filters. */
-int snapshot_take(struct netlink *netlink, int ifindex, struct snapshot *snapshot, struct err *err);
+enum snapshot_part {
+    SNAPSHOT_EGRESS = 1,  /* the tree at the root */
+    SNAPSHOT_INGRESS = 2, /* the ingress or clsact qdisc and its filters */
+};
+
+/* The named parts of a device's traffic control. */
+int snapshot_take(struct netlink *netlink, int ifindex, unsigned parts, struct snapshot *snapshot, struct err *err);
 void snapshot_free(struct snapshot *snapshot);
 /* Equal as settings: order within a kind and counters left out. where (may be NULL): the first difference, for people.
  */
@@ -40,8 +46,8 @@ const struct entry *snapshot_ingress(const struct snapshot *snapshot);
  * tried.) -ENOTSUP names the first that cannot. */
 int snapshot_restorable(const struct snapshot *snapshot, struct err *err);
 
-/* Makes the device as in the snapshot: deletes the root (and ingress) that stands, puts back what stood, reads it again
- * and compares. -EIO with the difference where it is not the same. */
+/* Makes the parts of the device that the snapshot holds as they were: replaces what stands, reads it again and
+ * compares. -EIO with the difference where it is not the same. Where it is the same already, nothing is sent. */
 int snapshot_restore(struct netlink *netlink, int ifindex, const struct snapshot *snapshot, struct err *err);
 
 json_t *snapshot_to_json(const struct snapshot *snapshot); /* NULL out of memory */
