@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "configs/keys.h"
 #include "configs/read.h"
 
@@ -32,6 +34,52 @@ static int check_paths(const struct node *root, const struct scenario *scenario,
                 "no path over the WAN from '%s' to '%s'; add a link to 'wan', like {between: [%s, %s], ...}",
                 scenario->sites[0].name, scenario->sites[i].name, scenario->sites[0].name, scenario->sites[i].name);
     return 0;
+}
+
+/* Each direction has half of the delay and, its jitter being independent, 1/sqrt(2) of the standard deviation. */
+static int check_jitter(const struct node *place, const struct wan_link *link, struct err *err)
+{
+    char jitter[48], each[48], delay[48], most[48];
+    double one_way_s = link->rtt_s / 2;
+    if (link->jitter_s / M_SQRT2 <= one_way_s)
+        return 0;
+    units_format(link->jitter_s, DIM_TIME, 4, jitter, sizeof jitter);
+    units_format(link->jitter_s / M_SQRT2, DIM_TIME, 4, each, sizeof each);
+    units_format(one_way_s, DIM_TIME, 4, delay, sizeof delay);
+    units_format(link->rtt_s / M_SQRT2 * 0.999, DIM_TIME, 4, most, sizeof most); /* may be rounded up */
+    return node_fail(place, err,
+                     "jitter %s (sd of the RTT) is %s one way, more than the one-way delay of %s; at most %s fits this "
+                     "rtt",
+                     jitter, each, delay, most);
+}
+
+/* Gilbert: bursts end with probability 1/burst a packet and so begin with loss / (burst (1 - loss)), which is at
+ * most 1. Independent losses (burst 1) are another model and fit every loss. */
+static int check_loss(const struct node *place, const struct wan_link *link, struct err *err)
+{
+    char loss[48];
+    double least = link->loss_ratio / (1 - link->loss_ratio);
+    if (link->loss_burst <= 1)
+        return 0;
+    if (link->loss_ratio <= 0)
+        return node_fail(place, err, "loss_burst without loss; add one, like 'loss: 0.1 %%', or remove loss_burst");
+    if (link->loss_burst < least)
+        return node_fail(place, err,
+                         "%s loss cannot come in bursts of %g packets: less than a packet would be between them; "
+                         "loss_burst %g or more would fit",
+                         units_format(link->loss_ratio, DIM_RATIO, 4, loss, sizeof loss), link->loss_burst,
+                         ceil(least * 1000) / 1000);
+    return 0;
+}
+
+static int check_impairments(const struct node *root, const struct scenario *scenario, struct err *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < scenario->wan_count; i++) {
+        rc = check_jitter(element(root, "wan", i, "jitter"), &scenario->wan[i], err);
+        rc = rc ? rc : check_loss(element(root, "wan", i, "loss_burst"), &scenario->wan[i], err);
+    }
+    return rc;
 }
 
 static int check_model(const struct node *root, const struct scenario *scenario, struct err *err)
@@ -152,8 +200,8 @@ static int check_strategies(const struct node *root, const struct scenario *scen
 }
 
 static int (*const checks[])(const struct node *root, const struct scenario *scenario, struct err *err) = {
-    check_paths,      check_model,  check_peak,    check_gpu_count,
-    check_site_shape, check_layers, check_batches, check_strategies,
+    check_paths,      check_impairments, check_model,   check_peak,       check_gpu_count,
+    check_site_shape, check_layers,      check_batches, check_strategies, emulation_check,
 };
 
 int scenario_check(const struct node *root, const struct scenario *scenario, struct err *err)

@@ -8,6 +8,11 @@ const char *const dtype_names[] = {
     [DTYPE_FP32] = "fp32", [DTYPE_TF32] = "tf32", [DTYPE_BF16] = "bf16", [DTYPE_FP16] = "fp16",
     [DTYPE_FP8] = "fp8",   [DTYPE_INT8] = "int8", [DTYPE_INT4] = "int4", [DTYPE_COUNT] = NULL,
 };
+const char *const jitter_shape_names[] = {[JITTER_NORMAL] = "normal",
+                                          [JITTER_PARETO] = "pareto",
+                                          [JITTER_PARETONORMAL] = "paretonormal",
+                                          [JITTER_UNIFORM] = "uniform",
+                                          NULL};
 const char *const reference_metrics[] = {"efficiency", "step", "tokens_per_s", "mfu", NULL};
 
 static const char *const recompute_names[] = {
@@ -54,6 +59,8 @@ static const struct key scenario_keys[] = {
     {"calibrate", KEY_SECTION, .meaning = "one measured single-site figure that fixes the compute time"},
     {"strategies", KEY_SECTION, .meaning = "list: communication strategies to compare, at least one"},
     {"reference", KEY_SECTION, .meaning = "list: published or measured figures, shown beside the prediction"},
+    {"emu", KEY_SECTION, .meaning = "which addresses each site has on a real cluster, for longhaul-emu"},
+    {"lab", KEY_SECTION, .meaning = "the scale model of the virtual-time lab"},
     {"seed", .kind = KEY_COUNT, AT(scenario, seed), .high = 9007199254740991.0, .initial = "1",
      .meaning = "of everything drawn at random"},
 };
@@ -108,6 +115,14 @@ static const struct key wan_keys[] = {
     {"wave_rate", RATE, .endless = true, AT(wan_link, wave_bit_per_s), .required = true,
      .meaning = "one direction, one wave"},
     {"rtt", TIME, AT(wan_link, rtt_s), .required = true, .meaning = "round trip; one way is half of it"},
+    {"jitter", TIME, AT(wan_link, jitter_s), .initial = "0 s",
+     .meaning = "standard deviation of the round trip; one direction has 1/sqrt(2) of it"},
+    {"jitter_shape", CHOICE(jitter_shape_names), AT(wan_link, jitter_shape), .initial = "normal",
+     .meaning = "how delays are spread around their mean"},
+    {"loss", .kind = KEY_QUANTITY, .dimension = DIM_RATIO, .high = 1, .below = true, AT(wan_link, loss_ratio),
+     .initial = "0 %", .meaning = "packets lost, one direction, on average"},
+    {"loss_burst", .kind = KEY_NUMBER, .low = 1, .high = 1e6, AT(wan_link, loss_burst), .initial = "1",
+     .meaning = "mean packets lost in a row; 1: losses are independent"},
 };
 const struct table table_wan = {"a WAN link", "wan[]", TABLE(wan_keys)};
 
@@ -225,8 +240,44 @@ static const struct key reference_keys[] = {
 };
 const struct table table_reference = {"a reference", "reference[]", TABLE(reference_keys)};
 
+static const struct key emu_keys[] = {
+    {"sites", KEY_SECTION, .meaning = "list: one element for every site of datacenters"},
+};
+const struct table table_emu = {"emu", "emu", TABLE(emu_keys)};
+
+static const struct key emu_site_keys[] = {
+    {"site", KEY_SECTION, .meaning = "name of the site"},
+    {"prefixes", KEY_SECTION,
+     .meaning = "list: 1 to 4096 addresses or prefixes of its nodes, IPv4 or IPv6, like [10.1.0.0/16, fd00:1::/32]; "
+                "those of different sites do not overlap"},
+};
+const struct table table_emu_site = {"a site's addresses", "emu.sites[]", TABLE(emu_site_keys)};
+
+static const struct key lab_keys[] = {
+    {"hosts", .kind = KEY_COUNT, .low = 1, .high = LAB_HOSTS_MAX, AT(lab_settings, hosts),
+     .meaning = "per site, not above its nodes; default: the nodes of the smallest site, at most 4"},
+    {"divide", .kind = KEY_COUNT, .low = 1, .high = LAB_DIVIDE_MAX, AT(lab_settings, divide),
+     .meaning = "bytes and rates are divided by this, times are not; default: the smallest power of 10 that brings "
+                "every WAN link to 1 Gb/s or less"},
+};
+const struct table table_lab = {"the lab", "lab", TABLE(lab_keys)};
+
 const struct table *const tables_all[] = {
-    &table_scenario,  &table_site,  &table_gpu,      &table_flops,     &table_fabric,   &table_wan,
-    &table_transport, &table_model, &table_training, &table_calibrate, &table_strategy, &table_overlap,
-    &table_reference, NULL,
+    &table_scenario,
+    &table_site,
+    &table_gpu,
+    &table_flops,
+    &table_fabric,
+    &table_wan,
+    &table_transport,
+    &table_model,
+    &table_training,
+    &table_calibrate,
+    &table_strategy,
+    &table_overlap,
+    &table_reference,
+    &table_emu,
+    &table_emu_site,
+    &table_lab,
+    NULL,
 };

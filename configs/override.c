@@ -94,11 +94,12 @@ static int descend_map(const struct override *override, struct node *map, const 
     return rc ? rc : descend(override, member, path + length + 1, steps + 1, err);
 }
 
-/* The element that one step names, or NULL where the step is a key of every element. */
+/* The element that one step names (those of emu.sites by `site`), or NULL where the step is a key of every element. */
 static struct node *named_element(const struct node *list, const char *step, size_t length)
 {
     for (struct node *element = list->first; element; element = element->next) {
         const struct node *name = node_get(element, "name");
+        name = name ? name : node_get(element, "site");
         if (name && name->kind == NODE_SCALAR && strlen(name->text) == length && !strncmp(name->text, step, length))
             return element;
     }

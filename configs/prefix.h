@@ -16,8 +16,8 @@ struct prefix {
 
 enum { PREFIX_TEXT_MAX = 64 };
 
-/* Refuses host bits beyond the length ("10.1.2.3/16": the message shows 10.1.0.0/16), names, zones, ports.
- * Returns 0 or -EINVAL with a message without file:line:column. */
+/* Refuses host bits beyond the length ("10.1.2.3/16": the message shows 10.1.0.0/16), names, zones, ports, and IPv4 in
+ * IPv6 notation. On failure *prefix stays as it was. Returns 0 or -EINVAL with a message without file:line:column. */
 int prefix_parse(const char *text, struct prefix *prefix, struct err *err);
 /* "10.1.0.0/16"; "10.1.2.3" where the length is full. Returns buffer. */
 char *prefix_format(const struct prefix *prefix, char *buffer, size_t size);

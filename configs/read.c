@@ -91,9 +91,8 @@ static int read_site(struct reader *reader, struct node *node, void *into)
     return rc ? rc : read_gpu(node, &site->gpu, reader->err);
 }
 
-static int find_site(struct reader *reader, const struct node *name, size_t *index)
+int read_site_name(const struct scenario *scenario, const struct node *name, size_t *index, struct err *err)
 {
-    const struct scenario *scenario = reader->scenario;
     char phrase[96], list[256];
     for (size_t i = 0; name->kind == NODE_SCALAR && i < scenario->site_count; i++)
         if (!strcmp(scenario->sites[i].name, name->text)) {
@@ -103,7 +102,7 @@ static int find_site(struct reader *reader, const struct node *name, size_t *ind
     const char *text = name->kind == NODE_SCALAR ? name->text : "";
     suggest_phrase(text, scenario->sites, scenario->site_count, sizeof scenario->sites[0], phrase, sizeof phrase);
     suggest_list(scenario->sites, scenario->site_count, sizeof scenario->sites[0], list, sizeof list);
-    return node_fail(name, reader->err, "no data centre '%.40s'%s; there are: %s", text, phrase, list);
+    return node_fail(name, err, "no data centre '%.40s'%s; there are: %s", text, phrase, list);
 }
 
 static int read_wan(struct reader *reader, struct node *node, void *into)
@@ -116,8 +115,8 @@ static int read_wan(struct reader *reader, struct node *node, void *into)
     if (!between || between->kind != NODE_LIST || between->count != 2)
         return node_fail(between ? between : node, reader->err,
                          "a WAN link joins two data centres; write 'between: [a, b]' with their names");
-    rc = find_site(reader, between->first, &link->between[0]);
-    rc = rc ? rc : find_site(reader, between->last, &link->between[1]);
+    rc = read_site_name(reader->scenario, between->first, &link->between[0], reader->err);
+    rc = rc ? rc : read_site_name(reader->scenario, between->last, &link->between[1], reader->err);
     if (!rc && link->between[0] == link->between[1])
         rc = node_fail(between->last, reader->err, "a link from '%.40s' to itself; name two data centres",
                        between->last->text);
@@ -280,5 +279,5 @@ int scenario_read(struct node *root, struct scenario *scenario, struct err *err)
     rc = rc ? rc
             : read_list(&reader, "reference", 0, REFERENCES_MAX, sizeof *scenario->references,
                         (void **)&scenario->references, &scenario->reference_count, read_reference);
-    return rc;
+    return rc ? rc : emulation_read(root, scenario, err);
 }

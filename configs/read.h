@@ -6,6 +6,13 @@
 #include "configs/scenario.h"
 #include "configs/yaml.h"
 
+/* The index of the site that a scalar names. */
+int read_site_name(const struct scenario *scenario, const struct node *name, size_t *index, struct err *err);
+
+/* The sections emu: and lab:, after datacenters and wan. And their rules. */
+int emulation_read(const struct node *root, struct scenario *scenario, struct err *err);
+int emulation_check(const struct node *root, const struct scenario *scenario, struct err *err);
+
 /* scenario is zeroed. root may gain the members of presets. */
 int scenario_read(struct node *root, struct scenario *scenario, struct err *err);
 

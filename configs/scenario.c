@@ -64,6 +64,9 @@ void scenario_free(struct scenario *scenario)
         table_free_texts(&table_gpu, &scenario->sites[i].gpu);
         table_free_texts(&table_site, &scenario->sites[i]);
     }
+    for (size_t i = 0; i < scenario->emu_site_count; i++)
+        free(scenario->emu_sites[i].prefixes);
+    free(scenario->emu_sites);
     free(scenario->references);
     free(scenario->strategies);
     free(scenario->wan);

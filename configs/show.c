@@ -119,6 +119,20 @@ static json_t *calibrate_to_json(const struct scenario *scenario)
     return with(object, "strategy", json_string(scenario->strategies[calibrate->strategy].name));
 }
 
+static json_t *emu_site_to_json(const struct scenario *scenario, size_t i)
+{
+    const struct emu_site *site = &scenario->emu_sites[i];
+    json_t *prefixes = json_array();
+    for (size_t k = 0; prefixes && k < site->prefix_count; k++) {
+        char text[PREFIX_TEXT_MAX];
+        if (json_array_append_new(prefixes, json_string(prefix_format(&site->prefixes[k], text, sizeof text)))) {
+            json_decref(prefixes);
+            prefixes = NULL;
+        }
+    }
+    return with(with(json_object(), "site", json_string(scenario->sites[site->site].name)), "prefixes", prefixes);
+}
+
 static json_t *list_of(const struct scenario *scenario, size_t count,
                        json_t *(*element)(const struct scenario *scenario, size_t i))
 {
@@ -145,6 +159,10 @@ json_t *scenario_to_json(const struct scenario *scenario)
     object = with(object, "strategies", list_of(scenario, scenario->strategy_count, strategy_to_json));
     if (scenario->reference_count)
         object = with(object, "reference", list_of(scenario, scenario->reference_count, reference_to_json));
+    if (scenario->emu_site_count)
+        object = with(object, "emu",
+                      with(json_object(), "sites", list_of(scenario, scenario->emu_site_count, emu_site_to_json)));
+    object = with(object, "lab", object_of(&table_lab, &scenario->lab));
     return with(object, "seed", json_integer((json_int_t)scenario->seed));
 }
 
@@ -171,7 +189,9 @@ int scenario_hash(struct scenario *scenario)
     if (!json)
         return -ENOMEM;
     strip(json);
-    json_object_del(json, "name");
+    static const char *const aside[] = {"name", "emu", "lab"}; /* where it is run, not what */
+    for (size_t i = 0; i < sizeof aside / sizeof aside[0]; i++)
+        json_object_del(json, aside[i]);
     char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(json);
     if (!text)

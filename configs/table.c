@@ -14,7 +14,7 @@ static bool in_range(const struct key *key, double value)
 {
     if (isinf(value))
         return key->endless;
-    return value <= key->high && (key->above ? value > key->low : value >= key->low);
+    return (key->below ? value < key->high : value <= key->high) && (key->above ? value > key->low : value >= key->low);
 }
 
 static int out_of_range(const struct key *key, const char *text, struct err *err)
@@ -332,7 +332,8 @@ static void number_range(const struct key *key, char *buffer, size_t size)
         snprintf(low, sizeof low, "%.16g", key->low);
         snprintf(high, sizeof high, "%.16g%s", key->high, unit);
     }
-    snprintf(buffer, size, "%s%s to %s%s", key->above ? "above " : "", low, high, key->endless ? ", or inf" : "");
+    snprintf(buffer, size, "%s%s to %s%s%s", key->above ? "above " : "", low, key->below ? "below " : "", high,
+             key->endless ? ", or inf" : "");
 }
 
 char *key_range(const struct key *key, char *buffer, size_t size)

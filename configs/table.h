@@ -32,6 +32,7 @@ struct key {
     const char *const *choices; /* KEY_CHOICE: names by enum value, ended by NULL */
     double low, high;           /* range of numbers, both included */
     bool above;                 /* low itself is excluded */
+    bool below;                 /* high itself is excluded */
     bool endless;               /* inf is in range */
     bool required;
     const char *initial; /* the default, as if typed; NULL and not required: what the reader computed before */
