@@ -7,6 +7,7 @@
 
 #include "sim/engine/calibration.h"
 #include "sim/engine/case.h"
+#include "sim/report/unmodelled.h"
 
 /* One way to read the scenario: its calibration, and per strategy the run on its sites and the run on one site. */
 struct reading {
@@ -340,6 +341,15 @@ static int add_note(struct result *result, bool holds, const char *text, struct 
     return 0;
 }
 
+static int add_unmodelled(const struct scenario *scenario, struct result *result, struct err *err)
+{
+    char *text;
+    int rc = unmodelled_text(scenario, &text, err);
+    rc = rc ? rc : add_note(result, text != NULL, text, err);
+    free(text);
+    return rc;
+}
+
 static int add_notes(const struct analysis *analysis, struct result *result, struct err *err)
 {
     const struct scenario *scenario = analysis->scenario;
@@ -361,9 +371,10 @@ static int add_notes(const struct analysis *analysis, struct result *result, str
     rc = rc ? rc
             : add_note(result, mixed_gpus(scenario),
                        "Sites differ in GPUs: the baseline's GPUs are all of the slowest kind.", err);
-    return rc ? rc
-              : add_note(result, scenario->site_count > 1,
-                         "The WAN transport is ideal apart from its window: no loss, no slow start, no jitter.", err);
+    rc = rc ? rc
+            : add_note(result, scenario->site_count > 1,
+                       "The WAN transport is ideal apart from its window: no loss, no slow start, no jitter.", err);
+    return rc ? rc : add_unmodelled(scenario, result, err);
 }
 
 static void count_done(void *context)

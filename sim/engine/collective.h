@@ -53,7 +53,8 @@ void collective_free(struct collective_row *rows, size_t count);
 void collective_print(const struct collective_question *question, const struct collective_row *rows, FILE *out,
                       bool colour, int width);
 
-/* Schema longhaul.collective/1; the same question gives the same bytes. 0, -ENOMEM or -EIO. */
+/* Schema longhaul.collective/1, with what is not simulated as `notes`; the same question gives the same bytes. 0,
+ * -ENOMEM or -EIO. */
 int collective_dump_json(const struct collective_question *question, const struct collective_row *rows, FILE *out,
                          struct err *err);
 

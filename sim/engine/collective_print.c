@@ -7,6 +7,7 @@
 #include "sim/engine/collective.h"
 #include "sim/report/result.h"
 #include "sim/report/text.h"
+#include "sim/report/unmodelled.h"
 
 char *collective_size(uint64_t bytes, char *buffer, size_t size)
 {
@@ -88,6 +89,16 @@ static void print_question(const struct collective_question *question, int ranks
     free(text);
 }
 
+static void print_unmodelled(const struct scenario *scenario, FILE *out, int width)
+{
+    char *text;
+    if (unmodelled_text(scenario, &text, NULL))
+        fputs("(out of memory: what is not simulated is missing here)\n", out);
+    else if (text)
+        text_wrap(out, text, width, 0);
+    free(text);
+}
+
 /* ---- the table */
 
 enum { COLUMNS = 8 };
@@ -130,6 +141,7 @@ void collective_print(const struct collective_question *question, const struct c
         "time: until the last rank is done. algbw: size / time; busbw: algbw x what each rank sends per byte, as in "
         "nccl-tests. floor: what no schedule of this algorithm can beat.",
         width ? width : 100, 0);
+    print_unmodelled(question->scenario, out, width ? width : 100);
 }
 
 /* ---- JSON */
@@ -161,6 +173,16 @@ static json_t *row_json(const struct scenario *scenario, const struct collective
                      fidelity_name(row->bulk ? FIDELITY_BULK : FIDELITY_MESSAGE), "wan", wan_json(scenario, row->wan));
 }
 
+/* NULL when out of memory: json_pack then gives up as a whole. */
+static json_t *notes_json(const struct scenario *scenario)
+{
+    char *text;
+    int rc = unmodelled_text(scenario, &text, NULL);
+    json_t *notes = rc ? NULL : text ? json_pack("[s]", text) : json_array();
+    free(text);
+    return notes;
+}
+
 static json_t *question_json(const struct collective_question *question, const struct collective_row *rows)
 {
     const struct scenario *scenario = question->scenario;
@@ -170,11 +192,11 @@ static json_t *question_json(const struct collective_question *question, const s
     json_t *results = json_array();
     for (size_t i = 0; results && i < count; i++)
         json_array_append_new(results, row_json(scenario, &rows[i]));
-    return json_pack("{s:s, s:{s:s, s:s}, s:o, s:s, s:s, s:s, s:i, s:o, s:o}", "schema", "longhaul.collective/1",
+    return json_pack("{s:s, s:{s:s, s:s}, s:o, s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "schema", "longhaul.collective/1",
                      "scenario", "name", scenario->name, "hash", scenario->hash, "seed",
                      scenario->seed <= INT64_MAX ? json_integer((json_int_t)scenario->seed) : json_string(seed),
                      "version", LONGHAUL_VERSION, "backend", "sim", "op", question->op->name, "ranks", rows[0].ranks,
-                     "skew_s", number(question->skew_s), "results", results);
+                     "skew_s", number(question->skew_s), "results", results, "notes", notes_json(scenario));
 }
 
 int collective_dump_json(const struct collective_question *question, const struct collective_row *rows, FILE *out,

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "sim/report/unmodelled.h"
+
 double platform_unlimited(void)
 {
     return 1e18;
@@ -155,8 +157,10 @@ int platform_write(const struct layout *layout, const struct ideal *ideal, bool 
         "<!-- One host is one tensor-parallel group. With SimGrid's defaults latencies count 13 times and a flow gets\n"
         "     at most 4 MiB per round trip. As in longhaul (each after two dashes and cfg=): network/model:CM02\n"
         "     network/TCP-gamma:0 network/crosstraffic:no, and for smpirun also smpi/bw-factor:1 smpi/lat-factor:1.\n"
-        "     What then still differs: flows that share a link share it by round trip time. -->\n"
-        "<platform version=\"4.1\">\n  <zone id=\"longhaul\" routing=\"Full\">\n");
+        "     What then still differs: flows that share a link share it by round trip time. -->\n");
+    if (unmodelled_any(scenario))
+        fprintf(out, "<!-- The scenario's jitter and loss are left out: a SimGrid link has none. -->\n");
+    fprintf(out, "<platform version=\"4.1\">\n  <zone id=\"longhaul\" routing=\"Full\">\n");
     for (size_t s = 0; s < scenario->site_count; s++)
         write_site(layout, ideal, latencies, s, out);
     write_wan(layout, ideal, latencies, out);

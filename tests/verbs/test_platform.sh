@@ -17,6 +17,8 @@ fail() {
 cmp -s "$scratch/out.xml" "$scratch/lab.xml" || fail "standard output and -o differ"
 grep -q '<host id="east-3"' "$scratch/lab.xml" || fail "no host east-3"
 grep -q 'id="wan0-west-east" bandwidth="125000000Bps" latency="0.01065' "$scratch/lab.xml" || fail "WAN link is not as asked"
+grep -q 'jitter' "$scratch/lab.xml" && fail "a remark about jitter that nobody asked for"
+"$platform" lab-2x4 --set wan.jitter=0.7ms | grep -q "jitter and loss are left out" || fail "jitter dropped in silence"
 
 # expect CODE TEXT ARGUMENTS...: wrong input is told in one line (usage adds argp's own hint).
 expect() {
