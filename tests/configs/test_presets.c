@@ -76,6 +76,8 @@ START_TEST(twin_1536_is_the_proposal)
     ck_assert_double_eq((double)scenario.fabric.nics_per_node * scenario.fabric.nic_bit_per_s, 3.2e12);
     ck_assert_double_eq((double)scenario.wan[0].waves * scenario.wan[0].wave_bit_per_s, 800e9);
     ck_assert_double_eq(scenario.wan[0].rtt_s, 21.3e-3);
+    ck_assert_double_eq(scenario.wan[0].jitter_s, 0.7e-3);
+    ck_assert_double_eq(scenario.wan[0].loss_ratio, 0);
     ck_assert_int_eq(scenario_micro_batches(&scenario), 48);
     ck_assert_uint_eq(scenario.strategy_count, 4);
     ck_assert_int_eq(scenario.calibrate.convention, FLOPS_UNSTATED);
@@ -101,6 +103,20 @@ START_TEST(has_the_shape)
     ck_assert_int_eq(scenario.training.data, shapes[_i].data);
     ck_assert_int_eq(scenario_micro_batches(&scenario), shapes[_i].micro_batches);
     scenario_free(&scenario);
+}
+END_TEST
+
+/* Real ranks run it as it is, also where somebody makes its link faster. */
+START_TEST(lab_is_not_scaled)
+{
+    static const char *const sets[] = {"wan.wave_rate=10 Gb/s"};
+    for (size_t count = 0; count < 2; count++) {
+        struct scenario scenario;
+        load("lab-2x4", sets, count, &scenario);
+        ck_assert_int_eq(scenario.lab.hosts, 4);
+        ck_assert_int_eq(scenario.lab.divide, 1);
+        scenario_free(&scenario);
+    }
 }
 END_TEST
 
@@ -134,6 +150,7 @@ int main(void)
     tcase_add_test(cases, models_and_gpus_load);
     tcase_add_test(cases, twin_1536_is_the_proposal);
     tcase_add_loop_test(cases, has_the_shape, 0, sizeof shapes / sizeof shapes[0]);
+    tcase_add_test(cases, lab_is_not_scaled);
     tcase_add_test(cases, lab_gradient_is_64_mb);
     tcase_add_test(cases, titles_and_suggestions);
     return sample_run("presets", cases);
