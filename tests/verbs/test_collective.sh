@@ -34,7 +34,7 @@ head -c 1 "$scratch/out" | grep -q '{' || fail "--json - mixes table and JSON"
 # Jitter and loss are not simulated: said, also in the JSON.
 expect 0 quad-768 --size 1KiB --set wan.0.jitter=0.7ms --set wan.3.loss=1e-6 --json "$scratch/a.json"
 holds out 'Not simulated, as if it were zero: ord-iad jitter 700 us (sd of the RTT); dfw-ord'
-grep -qF '"Not simulated, as if it were zero: ord-iad jitter 700 us (sd of the RTT); dfw-ord loss 0.0001 % (one way)."' "$scratch/a.json" || fail "no note in the JSON"
+grep -qF '"Not simulated, as if it were zero: ord-iad jitter 700 us (sd of the RTT); dfw-ord loss 1e-4 % (one way)."' "$scratch/a.json" || fail "no note in the JSON"
 
 expect 2 lab-2x4 --op allreduc --size 1KiB
 says "--op: 'allreduc' is unknown (did you mean 'allreduce'?)"
