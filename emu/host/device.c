@@ -247,7 +247,7 @@ int device_ifb_open(struct netlink *netlink, const struct device *device, int *i
     return rc;
 }
 
-int device_ifb_close(struct netlink *netlink, const struct device *device, struct err *err)
+int device_ifb_find(struct netlink *netlink, const struct device *device, int *ifb_ifindex, struct err *err)
 {
     char name[16];
     struct device ifb;
@@ -255,7 +255,18 @@ int device_ifb_close(struct netlink *netlink, const struct device *device, struc
     struct lookup lookup = {.name = name, .device = &ifb};
     int rc = look_up(netlink, &lookup, err);
     if (rc || !lookup.found || !lookup.ifb)
-        return rc;
+        return rc ? rc : err_set(err, ENOENT, "%s: no ifb device %s", device->name, name);
+    *ifb_ifindex = ifb.ifindex;
+    return 0;
+}
+
+int device_ifb_close(struct netlink *netlink, const struct device *device, struct err *err)
+{
+    char name[16];
+    int ifb, rc = device_ifb_find(netlink, device, &ifb, err);
+    if (rc)
+        return rc == -ENOENT ? 0 : rc;
+    ifb_name(device, name);
     rc = send_link(netlink, RTM_DELLINK, 0, name, false, err);
     return rc == -ENODEV ? 0 : rc;
 }

@@ -27,6 +27,8 @@ void device_rdma(const char *name, char *buffer, size_t size);
 /* Creates the ifb device that this device's ingress is redirected to (PLAN_IFB_PREFIX and ifindex), up; finds it where
  * it exists. And removes it (absent is fine). */
 int device_ifb_open(struct netlink *netlink, const struct device *device, int *ifb_ifindex, struct err *err);
+/* -ENOENT: there is none. */
+int device_ifb_find(struct netlink *netlink, const struct device *device, int *ifb_ifindex, struct err *err);
 int device_ifb_close(struct netlink *netlink, const struct device *device, struct err *err);
 
 /* Segmentation offloads that make one packet of many: GSO and TSO, by ETHTOOL ioctls. */

@@ -25,14 +25,15 @@ struct record {
     uint64_t watcher_start;  /* field 22 of /proc/PID/stat: tells a reused id apart */
 };
 
-int record_lock(const struct device *device, int *fd, struct err *err); /* close(fd) unlocks */
+/* Waits at most half a minute for another apply or clear; close(fd) unlocks. -EBUSY, -EACCES (root is needed). */
+int record_lock(const struct device *device, int *fd, struct err *err);
 /* -ENOENT without a message: there is none. A record whose device went away (same name, other ifindex) counts as none
- * and is removed. */
+ * and is removed. -EBADMSG: there is one that cannot be read. On failure nothing is left to free. */
 int record_read(const struct device *device, struct record *record, struct err *err);
 int record_write(const struct record *record, struct err *err);
-int record_remove(const struct device *device, struct err *err);
+int record_remove(const struct device *device, struct err *err); /* none is fine */
 void record_free(struct record *record);
-/* Names of the devices of this namespace that have a record; caller frees names and list. */
+/* Names of the devices of this namespace that have a record; caller frees names and list. None, and no folder: 0. */
 int record_list(char ***names, size_t *count, struct err *err);
 
 #endif

@@ -1,0 +1,68 @@
+#include "emu/verbs/output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "configs/options.h"
+#include "emu/host/device.h"
+
+int output_json(json_t *json, const char *path, struct err *err)
+{
+    char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+    json_decref(json);
+    if (!text)
+        return err_set(err, ENOMEM, "out of memory");
+    FILE *out = options_open(path, err);
+    if (out)
+        fprintf(out, "%s\n", text);
+    free(text);
+    return out ? options_close(out, path, err) : -EIO;
+}
+
+int output_end(const char *verb, int rc, const struct err *err)
+{
+    if (rc)
+        fprintf(stderr, "longhaul-emu %s: %s\n", verb, err->text);
+    return err_exit_code(rc);
+}
+
+void output_rdma_warning(const char *verb, const struct wish *wish)
+{
+    char names[256];
+    device_rdma(wish->device, names, sizeof names);
+    if (*names)
+        fprintf(stderr,
+                "longhaul-emu %s: WARNING: RDMA traffic (RoCE, InfiniBand) of %s bypasses this emulation on %s: it "
+                "never meets a qdisc. Run NCCL over sockets (NCCL_IB_DISABLE=1) to have it shaped.\n",
+                verb, names, wish->device);
+}
+
+json_t *output_rdma_json(const char *device)
+{
+    char names[256], *rest = names;
+    device_rdma(device, names, sizeof names);
+    json_t *list = json_array();
+    for (char *name; list && (name = strsep(&rest, " "));)
+        if (*name)
+            json_array_append_new(list, json_string(name));
+    return list;
+}
+
+void output_prefixes(FILE *out, const struct path *path)
+{
+    enum { SHOWN = 4 };
+    for (size_t i = 0; i < path->prefix_count && i < SHOWN; i++) {
+        char text[PREFIX_TEXT_MAX];
+        fprintf(out, "%s%s", i ? ", " : "", prefix_format(&path->prefixes[i], text, sizeof text));
+    }
+    if (path->prefix_count > SHOWN)
+        fprintf(out, " and %zu more", path->prefix_count - SHOWN);
+}
+
+void output_heading(FILE *out, const struct wish *wish)
+{
+    fprintf(out, "%s (%s): %zu path%s%s\n", wish->device,
+            wish->at == PLAN_INGRESS ? "ingress: what arrives" : "egress: what leaves", wish->path_count,
+            wish->path_count == 1 ? "" : "s", wish->gso_off ? ", segmentation offload off" : "");
+}
