@@ -319,9 +319,8 @@ static int run_all(struct netlink *netlink, struct transaction *all, size_t coun
                    struct err *err)
 {
     int rc = 0;
-    double ns = options->expires_s * 1e9;
-    int64_t expires =
-        options->expires_s > 0 ? watch_boot_ns() + (ns < 4e18 ? (int64_t)ns : INT64_C(4000000000) << 30) : 0;
+    sigset_t mask;
+    int64_t expires = expiry(options->expires_s);
     for (size_t i = 0; !rc && i < count; i++) {
         rc = prepare(netlink, &all[i], options, err);
         for (size_t k = 0; !rc && k < i; k++)
