@@ -321,12 +321,11 @@ static int run_all(struct netlink *netlink, struct transaction *all, size_t coun
     int rc = 0;
     sigset_t mask;
     int64_t expires = expiry(options->expires_s);
-    for (size_t i = 0; !rc && i < count; i++) {
+    for (size_t i = 1; !rc && i < count; i++) /* sorted; it would wait for its own lock */
+        if (!strcmp(all[i - 1].wish->device, all[i].wish->device))
+            rc = err_set(err, EINVAL, "%s is asked for twice", all[i].wish->device);
+    for (size_t i = 0; !rc && i < count; i++)
         rc = prepare(netlink, &all[i], options, err);
-        for (size_t k = 0; !rc && k < i; k++)
-            if (all[k].device.ifindex == all[i].device.ifindex)
-                rc = err_set(err, EINVAL, "%s is asked for twice", all[i].device.name);
-    }
     if (rc)
         return rc;
     undo_hold_signals(&mask);
