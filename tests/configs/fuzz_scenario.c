@@ -23,6 +23,9 @@ static void check_accepted(const struct scenario *scenario)
     require(json && !yaml_emit(json, &yaml, &err));
     require(!scenario_parse("dump", yaml, strlen(yaml), NULL, 0, &again, &err));
     require(!strcmp(scenario->hash, again.hash));
+    json_t *json_again = scenario_to_json(&again);
+    require(json_equal(json, json_again)); /* the hash leaves some of it out */
+    json_decref(json_again);
     free(yaml);
     json_decref(json);
     scenario_free(&again);
