@@ -234,6 +234,17 @@ static bool is_already(struct netlink *netlink, const struct transaction *it)
     return stands_as_asked(netlink, holder, it->wish, why, sizeof why);
 }
 
+/* One that was cut off in the middle, or is on the other side, goes first. */
+static int drop_old(struct netlink *netlink, struct transaction *it, struct err *err)
+{
+    bool this_side = it->recorded && it->old.wish.at == it->wish->at;
+    if (!it->recorded || (it->old.complete && this_side))
+        return 0;
+    int rc = undo_record(netlink, &it->device, &it->old, err);
+    it->standing = it->standing && !this_side;
+    return rc;
+}
+
 /* From here on, undo is needed on failure. */
 static int begin(struct netlink *netlink, struct transaction *it, int64_t expires_boot_ns, struct err *err)
 {
@@ -241,10 +252,7 @@ static int begin(struct netlink *netlink, struct transaction *it, int64_t expire
     it->begun = true;
     it->outcome = already ? APPLY_ALREADY : same_side(it) ? APPLY_REPLACED : APPLY_DONE;
     it->record.applied_unix_s = already ? it->old.applied_unix_s : (int64_t)time(NULL);
-    /* Cut off in the middle, or on the other side: that goes first. */
-    int rc = it->recorded && (!it->old.complete || it->old.wish.at != it->wish->at)
-                 ? undo_record(netlink, &it->device, &it->old, err)
-                 : 0;
+    int rc = drop_old(netlink, it, err);
     rc = rc ? rc : find_before(netlink, it, err);
     rc = rc ? rc : write_record(it, already, err);
     rc = rc ? rc : start_watcher(it, expires_boot_ns, err);

@@ -80,19 +80,20 @@ static int take_route(const struct nlmsghdr *answer, void *context, struct err *
 }
 
 /* A host of the prefix: its network address is not one where the prefix is a subnet of this machine. */
-static void some_host(const struct prefix *prefix, uint8_t address[16])
+static void some_host(const struct prefix *prefix, unsigned last_bits, uint8_t address[16])
 {
-    size_t length = prefix->family == AF_INET ? 4 : 16;
+    unsigned length = prefix->family == AF_INET ? 4 : 16, free_bits = 8 * length - prefix->length;
     memcpy(address, prefix->address, length);
-    if (prefix->length + 1 < 8 * length)
-        address[length - 1] |= 1;
+    if (free_bits > last_bits)
+        address[length - 1] |= (uint8_t)last_bits;
 }
 
-static int route_towards(struct netlink *netlink, const struct prefix *prefix, int *ifindex, struct err *err)
+static int route_to_host(struct netlink *netlink, const struct prefix *prefix, unsigned last_bits, int *ifindex,
+                         struct err *err)
 {
     uint8_t address[16];
     size_t length = prefix->family == AF_INET ? 4 : 16;
-    some_host(prefix, address);
+    some_host(prefix, last_bits, address);
     struct rtmsg route = {.rtm_family = (unsigned char)prefix->family, .rtm_dst_len = (unsigned char)(8 * length)};
     struct nl_msg *request = nlmsg_alloc_simple(RTM_GETROUTE, 0);
     bool built = request && !nlmsg_append(request, &route, sizeof route, NLMSG_ALIGNTO) &&
@@ -100,6 +101,13 @@ static int route_towards(struct netlink *netlink, const struct prefix *prefix, i
     int rc = built ? netlink_ask(netlink, request, take_route, ifindex, err) : err_set(err, ENOMEM, "out of memory");
     nlmsg_free(request);
     return rc;
+}
+
+/* Its first host may be this machine, which is reached by lo: then its second. */
+static int route_towards(struct netlink *netlink, const struct prefix *prefix, int *ifindex, struct err *err)
+{
+    int rc = route_to_host(netlink, prefix, 1, ifindex, err), lo = (int)if_nametoindex("lo");
+    return rc || !lo || *ifindex != lo ? rc : route_to_host(netlink, prefix, 2, ifindex, err);
 }
 
 int device_towards(struct netlink *netlink, const struct prefix *prefix, struct device *device, struct err *err)

@@ -24,27 +24,26 @@ int64_t watch_boot_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Field 22 of /proc/PID/stat, and the state (field 3). 0: no such process. */
-static uint64_t start_of(pid_t process, char *state)
+/* State (field 3) and start (field 22) in /proc/PID/stat. False: no such process. */
+static bool look_at(pid_t process, char *state, uint64_t *start)
 {
     char path[64], line[1024] = "";
-    uint64_t start = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "re");
     if (!file)
-        return 0;
+        return false;
     char *end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
     fclose(file);
-    if (!end || sscanf(end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
-                       state, &start) != 2)
-        return 0;
-    return start;
+    return end &&
+           sscanf(end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %" SCNu64,
+                  state, start) == 2;
 }
 
 bool watch_alive(pid_t watcher, uint64_t start)
 {
-    char state = 0;
-    return watcher > 0 && start_of(watcher, &state) == start && state != 'Z' && state != 'X';
+    char state;
+    uint64_t found;
+    return watcher > 0 && look_at(watcher, &state, &found) && found == start && state != 'Z' && state != 'X';
 }
 
 /* By a file descriptor where the kernel has them (5.3): the id cannot change hands between look and signal. */
@@ -172,6 +171,5 @@ int watch_start(const struct device *device, int64_t expires_boot_ns, pid_t *wat
     if (length != sizeof id)
         return err_set(err, EAGAIN, "no process for the expiry could be started");
     *watcher = id;
-    *start = start_of(id, &state);
-    return 0;
+    return look_at(id, &state, start) ? 0 : err_set(err, EAGAIN, "the process for the expiry ended at once");
 }

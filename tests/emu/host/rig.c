@@ -78,7 +78,7 @@ void rig_need(const char *const *kinds)
         leave("needs root");
     pid_t child = fork();
     if (child == 0) {
-        if (unshare(CLONE_NEWNET) || rig_try("ip link add probe type dummy"))
+        if (unshare(CLONE_NEWNET) || rig_try("ip link add probe type veth"))
             _exit(100);
         for (size_t i = 0; kinds[i]; i++)
             if (rig_try("tc qdisc add dev probe root handle %zx: %s >/dev/null 2>&1 && tc qdisc del dev probe root",
@@ -96,8 +96,14 @@ void rig_need(const char *const *kinds)
         leave(reason);
 }
 
+static char state_folder[64];
+
 void rig_new_network(void)
 {
+    char folder[128];
+    snprintf(folder, sizeof folder, "%s/%d", state_folder, (int)getpid());
+    setenv("LONGHAUL_EMU_STATE", folder, 1);
+    unsetenv("SSH_CONNECTION");
     ck_assert(unshare(CLONE_NEWNET) == 0);
     rig_run("ip link set lo up");
     rig_run("ip link add e0 numtxqueues 4 numrxqueues 4 type veth peer name e1");
@@ -158,11 +164,15 @@ char *rig_dump(const char *device)
 int rig_main(const char *name, TCase *cases)
 {
     setenv("TEMP", "/dev/shm", 0); /* the lab's root file system is read-only */
+    snprintf(state_folder, sizeof state_folder, "/dev/shm/longhaul-test-XXXXXX");
+    if (!mkdtemp(state_folder))
+        leave("/dev/shm cannot be written");
     Suite *suite = suite_create(name);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
+    rig_try("rm -rf %s", state_folder);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -12,7 +12,8 @@
  * name is tried as a qdisc of a dummy device. Call first in main. */
 void rig_need(const char *const *kinds);
 
-/* A new network namespace with device e0 (4 queues, veth to e1, up); in each test, before anything else. */
+/* A new network namespace with device e0 (4 queues, veth to e1, up) and a state folder of its own; in each test, before
+ * anything else. */
 void rig_new_network(void);
 
 /* Runs a command by the shell; its exit code. Fails the test where it is not 0. */
