@@ -17,8 +17,12 @@
 
 /* The kernel keeps jitter in a signed 32-bit count of ns. */
 #define IMPAIRMENT_JITTER_MAX_NS INT32_MAX
-/* "No rate": 2^64 - 1 byte/s, at which a packet takes 0 ns. */
-#define IMPAIRMENT_RATE_NONE UINT64_MAX
+/* "No rate": 10^15 byte/s, at which a packet of up to 1 MB takes 0 ns; tc can spell it exactly. */
+#define IMPAIRMENT_RATE_NONE UINT64_C(1000000000000000)
+/* Above it the class that sorts packets would be the bottleneck (plan.h): 8 Tb/s. */
+#define IMPAIRMENT_RATE_MAX UINT64_C(1000000000000)
+/* The kernel keeps delays in signed 64-bit ns; more than this is no link (1,000,000 s). */
+#define IMPAIRMENT_DELAY_MAX_NS UINT64_C(1000000000000000)
 
 enum loss_kind { LOSS_NONE, LOSS_INDEPENDENT, LOSS_GILBERT_ELLIOTT };
 
