@@ -173,15 +173,18 @@ static const char *const tc_shapes[] = {[JITTER_NORMAL] = "normal",
                                         [JITTER_PARETONORMAL] = "paretonormal",
                                         [JITTER_UNIFORM] = NULL};
 
-/* tc's own tables have the same shapes, drawn at other points; without a table jitter is uniform over +- its value. */
+#define NS_PER_US 1e3
+
+/* tc's own tables have the same shapes, drawn at other points; without a table jitter is uniform over +- its value. tc
+ * up to 6.1 rounds times to whole microseconds and does not know ns. */
 static void print_delay(FILE *out, const struct impairment *impairment)
 {
     const char *shape = impairment->table_file ? impairment->table_file : tc_shapes[impairment->jitter_shape];
-    uint64_t jitter_ns = shape ? impairment->jitter_ns : (uint64_t)llrint(sqrt(3) * impairment->jitter_ns);
-    fprintf(out, " delay %" PRIu64 "ns", impairment->delay_ns);
+    double jitter_ns = shape ? impairment->jitter_ns : sqrt(3) * impairment->jitter_ns;
+    fprintf(out, " delay %.3fus", impairment->delay_ns / NS_PER_US);
     if (!impairment->jitter_ns)
         return;
-    fprintf(out, " %" PRIu64 "ns", jitter_ns);
+    fprintf(out, " %.3fus", jitter_ns / NS_PER_US);
     if (impairment->correlation > 0)
         fprintf(out, " %.15g%%", 100 * impairment->correlation);
     if (shape)
