@@ -171,7 +171,8 @@ static bool stands_as_asked(struct netlink *netlink, int holder, const struct wi
 {
     struct path_state *states = calloc(wish->path_count, sizeof *states);
     struct err err = {""};
-    bool same = states && !readback_paths(netlink, holder, wish, states, &err);
+    bool same = states && !readback_paths(netlink, holder, wish, states, &err) &&
+                !readback_filters(netlink, holder, wish, &err);
     snprintf(why, size, "%s", err.text);
     for (size_t i = 0; same && i < wish->path_count; i++) {
         char difference[256];

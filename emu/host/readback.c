@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/gen_stats.h>
+#include <linux/pkt_cls.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <math.h>
@@ -83,6 +84,31 @@ int readback_paths(struct netlink *netlink, int ifindex, const struct wish *wish
     nlmsg_free(request);
     for (size_t i = 0; rc && i < wish->path_count; i++)
         impairment_free(&states[i].impairment);
+    return rc;
+}
+
+static int count_filter(const struct nlmsghdr *answer, void *context, struct err *err)
+{
+    (void)err;
+    size_t *count = context;
+    const struct tcmsg *tc = nlmsg_data(answer);
+    *count += TC_U32_NODE(tc->tcm_handle) != 0; /* neither a priority nor a hash table */
+    return 0;
+}
+
+int readback_filters(struct netlink *netlink, int ifindex, const struct wish *wish, struct err *err)
+{
+    struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex, .tcm_parent = PLAN_HANDLE << 16};
+    size_t wanted = 0, found = 0;
+    for (size_t i = 0; i < wish->path_count; i++)
+        wanted += wish->paths[i].prefix_count;
+    struct nl_msg *request = nlmsg_alloc_simple(RTM_GETTFILTER, 0);
+    int rc =
+        request && !nlmsg_append(request, &tc, sizeof tc, NLMSG_ALIGNTO) ? 0 : err_set(err, ENOMEM, "out of memory");
+    rc = rc ? rc : netlink_dump(netlink, request, count_filter, &found, err);
+    nlmsg_free(request);
+    if (!rc && found != wanted)
+        rc = err_set(err, EIO, "%s: %zu of %zu filters are there", wish->device, found, wanted);
     return rc;
 }
 

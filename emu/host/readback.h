@@ -16,6 +16,8 @@ struct path_state {
  * -ENODEV and so on. */
 int readback_paths(struct netlink *netlink, int ifindex, const struct wish *wish, struct path_state *states,
                    struct err *err);
+/* Are the filters of all the wish's prefixes there? -EIO says how many are. */
+int readback_filters(struct netlink *netlink, int ifindex, const struct wish *wish, struct err *err);
 /* Is it set as asked, in the kernel's own resolution? difference (may be NULL): the first that is not, for people. */
 bool readback_same(const struct impairment *asked, const struct path_state *state, char *difference, size_t size);
 

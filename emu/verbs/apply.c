@@ -26,14 +26,14 @@ static void print_outcome(const struct wish *wish, enum apply_outcome outcome, d
     output_heading(stdout, wish);
     for (size_t i = 0; i < wish->path_count; i++) {
         char *impairment = impairment_text(&wish->paths[i].impairment);
-        printf("  %s: ", wish->paths[i].name);
-        output_prefixes(stdout, &wish->paths[i]);
+        fputs("  ", stdout);
+        output_path(stdout, &wish->paths[i]);
         printf(": %s\n", impairment ? impairment : "");
         free(impairment);
     }
     printf("  %s, read back from the kernel as asked; ", outcome_names[outcome]);
     if (expires_s > 0)
-        printf("expires in %s\n", units_format(expires_s, DIM_TIME, 0, text, sizeof text));
+        printf("expires in %s\n", output_duration(expires_s, text, sizeof text));
     else
         puts("stays until longhaul-emu clear");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "configs/options.h"
+#include "configs/units.h"
 #include "emu/host/device.h"
 
 int output_json(json_t *json, const char *path, struct err *err)
@@ -49,15 +50,41 @@ json_t *output_rdma_json(const char *device)
     return list;
 }
 
-void output_prefixes(FILE *out, const struct path *path)
+void output_path(FILE *out, const struct path *path)
 {
     enum { SHOWN = 4 };
-    for (size_t i = 0; i < path->prefix_count && i < SHOWN; i++) {
-        char text[PREFIX_TEXT_MAX];
+    char text[PREFIX_TEXT_MAX] = "";
+    if (path->prefix_count)
+        prefix_format(&path->prefixes[0], text, sizeof text);
+    if (path->prefix_count != 1 || strcmp(text, path->name))
+        fprintf(out, "%s: ", path->name);
+    for (size_t i = 0; i < path->prefix_count && i < SHOWN; i++)
         fprintf(out, "%s%s", i ? ", " : "", prefix_format(&path->prefixes[i], text, sizeof text));
-    }
     if (path->prefix_count > SHOWN)
         fprintf(out, " and %zu more", path->prefix_count - SHOWN);
+}
+
+char *output_duration(double seconds, char *buffer, size_t size)
+{
+    static const struct {
+        unsigned long s;
+        const char *name;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    if (seconds < 60 || seconds > 1e12)
+        return units_format(seconds, DIM_TIME, 3, buffer, size);
+    unsigned long rest = (unsigned long)(seconds + 0.5);
+    size_t used = 0;
+    int shown = 0;
+    for (size_t i = 0; i < sizeof units / sizeof units[0] && shown < 2 && used < size; i++) {
+        unsigned long count = rest / units[i].s;
+        rest %= units[i].s;
+        if (!count && !shown)
+            continue;
+        shown++; /* the two largest are enough */
+        if (count)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%lu %s", used ? " " : "", count, units[i].name);
+    }
+    return buffer;
 }
 
 void output_heading(FILE *out, const struct wish *wish)

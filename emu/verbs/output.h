@@ -14,8 +14,10 @@ int output_end(const char *verb, int rc, const struct err *err);
 void output_rdma_warning(const char *verb, const struct wish *wish);
 /* The RDMA devices as a JSON list. NULL out of memory. */
 json_t *output_rdma_json(const char *device);
-/* "10.2.0.0/16, fd00:2::/32 and 998 more" */
-void output_prefixes(FILE *out, const struct path *path);
+/* "west -> east: 10.2.0.0/16, fd00:2::/32 and 998 more"; the prefix alone where it is the name. */
+void output_path(FILE *out, const struct path *path);
+/* "1 h 30 min", "45 s", "1.5 ms". Returns buffer. */
+char *output_duration(double seconds, char *buffer, size_t size);
 /* "eth0 (egress): 2 paths" */
 void output_heading(FILE *out, const struct wish *wish);
 

@@ -1,11 +1,11 @@
 /* longhaul-emu plan: what apply would do, for people and as tc commands; nothing is changed. */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "configs/options.h"
-#include "configs/units.h"
 #include "emu/host/apply.h"
 #include "emu/host/entry.h"
 #include "emu/host/wish_json.h"
@@ -23,7 +23,50 @@ struct outlook {
     const struct wish *wish;
     struct plan plan;
     char stands[160]; /* what is there now, "" for the driver's default */
+    size_t command_count;
+    char **commands; /* owned: all of them, those that are not netlink's included */
 };
+
+static void outlook_free(struct outlook *outlook)
+{
+    for (size_t i = 0; i < outlook->command_count; i++)
+        free(outlook->commands[i]);
+    free(outlook->commands);
+    plan_free(&outlook->plan);
+}
+
+static int add_command(struct outlook *outlook, struct err *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int add_command(struct outlook *outlook, struct err *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char **grown = reallocarray(outlook->commands, outlook->command_count + 1, sizeof *grown), *text = NULL;
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    outlook->commands = grown ? grown : outlook->commands;
+    if (!grown || length < 0) {
+        free(length < 0 ? NULL : text);
+        return err_set(err, ENOMEM, "out of memory");
+    }
+    grown[outlook->command_count++] = text;
+    return 0;
+}
+
+static int list_commands(const struct device *device, struct outlook *outlook, struct err *err)
+{
+    int rc = 0, ifb = device->ifindex;
+    if (outlook->wish->gso_off)
+        rc = add_command(outlook, err, "ethtool -K %s gso off tso off", device->name);
+    if (!rc && outlook->wish->at == PLAN_INGRESS) {
+        rc = add_command(outlook, err, "ip link add " PLAN_IFB_PREFIX "%d type ifb", ifb);
+        rc = rc ? rc : add_command(outlook, err, "ip link set " PLAN_IFB_PREFIX "%d up", ifb);
+    }
+    for (size_t i = 0; !rc && i < outlook->plan.count; i++)
+        rc = add_command(outlook, err, "%s", outlook->plan.steps[i].tc);
+    return rc;
+}
 
 static int look_at_device(struct netlink *netlink, const struct device *device, struct outlook *outlook,
                           struct err *err)
@@ -54,7 +97,8 @@ static int foresee(struct netlink *netlink, const struct wish *wish, struct outl
     rc = rc ? rc : look_at_device(netlink, &device, outlook, err);
     if (!rc && wish->at == PLAN_INGRESS && device_ifb_find(netlink, &device, &ifb, NULL))
         ifb = device.ifindex; /* apply creates it; the commands name it */
-    return rc ? rc : plan_build(wish, device.ifindex, ifb, &outlook->plan, err);
+    rc = rc ? rc : plan_build(wish, device.ifindex, ifb, &outlook->plan, err);
+    return rc ? rc : list_commands(&device, outlook, err);
 }
 
 static void print_path(const struct path *path)
@@ -62,8 +106,8 @@ static void print_path(const struct path *path)
     const struct impairment *it = &path->impairment;
     char *text = impairment_text(it);
     double clamped = impairment_clamped(it);
-    printf("  %s: ", path->name);
-    output_prefixes(stdout, path);
+    fputs("  ", stdout);
+    output_path(stdout, path);
     printf("\n    %s\n    queue limit %u packets%s\n", text ? text : "", it->limit_packets,
            it->limit_given ? " (as asked)" : " (twice the bandwidth-delay product and more: drops only by your loss)");
     if (clamped > 0)
@@ -80,17 +124,15 @@ static void print_outlook(const struct outlook *outlook)
     for (size_t i = 0; i < outlook->wish->path_count; i++)
         print_path(&outlook->wish->paths[i]);
     puts("\n  the same by hand:");
-    if (outlook->wish->gso_off)
-        printf("    ethtool -K %s gso off tso off\n", outlook->wish->device);
-    for (size_t i = 0; i < outlook->plan.count; i++)
-        printf("    %s\n", outlook->plan.steps[i].tc);
+    for (size_t i = 0; i < outlook->command_count; i++)
+        printf("    %s\n", outlook->commands[i]);
 }
 
 static json_t *commands_json(const struct outlook *outlook)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < outlook->plan.count; i++)
-        json_array_append_new(list, json_string(outlook->plan.steps[i].tc));
+    for (size_t i = 0; list && i < outlook->command_count; i++)
+        json_array_append_new(list, json_string(outlook->commands[i]));
     return list;
 }
 
@@ -122,7 +164,7 @@ static int report(struct netlink *netlink, const struct wishes *wishes, const st
             print_outlook(&outlook);
         if (!rc)
             output_rdma_warning("plan", outlook.wish);
-        plan_free(&outlook.plan);
+        outlook_free(&outlook);
     }
     return rc;
 }

@@ -46,7 +46,7 @@ static int read_states(struct netlink *netlink, const struct device *device, str
         free(found->states);
         found->states = NULL;
     }
-    return rc;
+    return rc ? rc : readback_filters(netlink, holder, wish, &found->trouble);
 }
 
 static int look(struct netlink *netlink, const char *name, struct found *found, struct err *err)
@@ -88,15 +88,15 @@ static void print_expiry(const struct record *record)
     }
     double left = seconds_left(record);
     bool alive = watch_alive(record->watcher, record->watcher_start);
-    printf("  expires in %s (process %d is %s)\n", units_format(left > 0 ? left : 0, DIM_TIME, 3, text, sizeof text),
+    printf("  expires in %s (process %d is %s)\n", output_duration(left > 0 ? left : 0, text, sizeof text),
            (int)record->watcher, alive ? "waiting for it" : "GONE: it will not expire by itself; apply again or clear");
 }
 
 static void print_path(const struct path *path, const struct path_state *state)
 {
     char difference[400], size[32], backlog[32];
-    printf("  %s: ", path->name);
-    output_prefixes(stdout, path);
+    fputs("  ", stdout);
+    output_path(stdout, path);
     char *text = impairment_text(&path->impairment);
     bool same = state && readback_same(&path->impairment, state, difference, sizeof difference);
     printf("\n    asked   %s\n    kernel  %s\n", text ? text : "",
