@@ -3,8 +3,9 @@
  *   host WEST-0 ... --- router "west-router" === WAN === "east-router" --- EAST-0 ...
  *
  * Site s (0..), host h: 10.(s+1).h'.x/30 and fd10:0:s+1:h::/64; site prefix 10.(s+1).0.0/16, fd10:0:s+1::/48. WAN link
- * w: 10.255.w.0/30. Names are those of the sites; every host has one NIC, a veth "eth0"; a router has "wan-PEER" per
- * link. Figures are already divided by the scenario's lab scale: rates, not times. */
+ * w: 10.255.w.0/30 and fd10:0:0:w::/64. A host's network number h' is h + 1; .1 is the router, .2 the host.
+ * Names are those of the sites; every host has one NIC, a veth "eth0"; a router has "wan-PEER" per link and a device
+ * named after every host. Figures are already divided by the scenario's lab scale: rates, not times. */
 #ifndef LONGHAUL_TOPOLOGY_H
 #define LONGHAUL_TOPOLOGY_H
 
@@ -20,7 +21,7 @@ struct lab_host {
 struct lab_wan {
     size_t link;        /* index into the scenario's wan */
     char device[2][16]; /* name at either end's router */
-    struct prefix ipv4[2];
+    struct prefix ipv4[2], ipv6[2];
 };
 struct topology {
     const struct scenario *scenario; /* borrowed; its lab scale applies */
@@ -35,6 +36,11 @@ int topology_build(const struct scenario *scenario, struct topology *topology, s
 void topology_free(struct topology *topology);
 /* The next site on the way from one site to another, by the smallest RTT; ties: fewest links, then lowest index. */
 size_t topology_next(const struct topology *topology, size_t from, size_t to);
+/* The link that is taken for it: index into the scenario's wan. */
+size_t topology_next_link(const struct topology *topology, size_t from, size_t to);
+/* "west-router". Returns name. */
+char *topology_router(const struct scenario *scenario, size_t site, char *name, size_t size);
+const struct lab_host *topology_host(const struct topology *topology, const char *name); /* NULL: none */
 struct prefix topology_site_prefix(size_t site, int family);
 
 /* A scenario file (YAML) for the programs inside: rates divided, `emu:` set to the prefixes above. Caller frees. */

@@ -1,0 +1,121 @@
+#include "emu/lab/nic.h"
+
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <math.h>
+#include <netlink/attr.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "emu/shape/netem.h"
+
+/* netem 1: (rate) > prio 2: > band 1: netem 3: (fabric latency), band 2: the rest, chosen by filters on the prefix. */
+enum { RATE_MAJOR = 1, SORT_MAJOR = 2, FABRIC_MAJOR = 3, QUEUE_PACKETS = 1000000, FILTER_IPV4 = 1, FILTER_IPV6 = 2 };
+
+static uint32_t handle(uint32_t major, uint32_t minor)
+{
+    return major << 16 | minor;
+}
+
+static struct nl_msg *message_new(int type, int ifindex, uint32_t own, uint32_t parent, uint32_t info)
+{
+    struct nl_msg *message = nlmsg_alloc();
+    struct tcmsg header = {
+        .tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex, .tcm_handle = own, .tcm_parent = parent, .tcm_info = info};
+    if (!message)
+        return NULL;
+    nlmsg_put(message, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL);
+    if (nlmsg_append(message, &header, sizeof header, NLMSG_ALIGNTO)) {
+        nlmsg_free(message);
+        return NULL;
+    }
+    return message;
+}
+
+static void add_whole(struct batch *batch, struct nl_msg *message, bool whole)
+{
+    if (!whole && message) {
+        nlmsg_free(message);
+        message = NULL;
+    }
+    batch_add(batch, message);
+}
+
+static void add_netem(struct batch *batch, int ifindex, uint32_t own, uint32_t parent, double rate_bit_per_s,
+                      double delay_s)
+{
+    struct impairment impairment;
+    struct nl_msg *message = message_new(RTM_NEWQDISC, ifindex, own, parent, 0);
+    impairment_init(&impairment);
+    if (isfinite(rate_bit_per_s))
+        impairment.rate_byte_per_s = (uint64_t)llround(fmax(rate_bit_per_s / 8, 1));
+    impairment.delay_ns = (uint64_t)llround(delay_s * 1e9);
+    impairment.limit_packets = QUEUE_PACKETS;
+    add_whole(batch, message, message && netem_put(message, &impairment, NULL, NULL) == 0);
+    impairment_free(&impairment);
+}
+
+static void add_sorter(struct batch *batch, int ifindex)
+{
+    struct tc_prio_qopt options = {.bands = 2};
+    struct nl_msg *message = message_new(RTM_NEWQDISC, ifindex, handle(SORT_MAJOR, 0), handle(RATE_MAJOR, 1), 0);
+    memset(options.priomap, 1, sizeof options.priomap);
+    add_whole(batch, message,
+              message && nla_put(message, TCA_KIND, sizeof "prio", "prio") == 0 &&
+                  nla_put(message, TCA_OPTIONS, sizeof options, &options) == 0);
+}
+
+/* u32 on the destination: 32 bits a key. */
+static void add_filter(struct batch *batch, int ifindex, const struct prefix *to)
+{
+    enum { KEYS_MAX = 4, IPV4_DESTINATION = 16, IPV6_DESTINATION = 24 };
+    union {
+        struct tc_u32_sel head;
+        char room[sizeof(struct tc_u32_sel) + KEYS_MAX * sizeof(struct tc_u32_key)];
+    } selector = {.head.flags = TC_U32_TERMINAL};
+    bool four = to->family == AF_INET;
+    struct tc_u32_key *keys = (struct tc_u32_key *)(void *)(selector.room + sizeof(struct tc_u32_sel));
+    for (unsigned done = 0; done < to->length; done += 32, selector.head.nkeys++) {
+        struct tc_u32_key *key = &keys[selector.head.nkeys];
+        unsigned left = to->length - done;
+        key->mask = htonl(left >= 32 ? UINT32_MAX : ~(UINT32_MAX >> left));
+        memcpy(&key->val, to->address + done / 8, sizeof key->val);
+        key->off = (int)((four ? IPV4_DESTINATION : IPV6_DESTINATION) + done / 8);
+    }
+    uint32_t info = (uint32_t)(four ? FILTER_IPV4 : FILTER_IPV6) << 16 | htons(four ? ETH_P_IP : ETH_P_IPV6);
+    uint32_t class = handle(SORT_MAJOR, 1);
+    size_t size = sizeof(struct tc_u32_sel) + selector.head.nkeys * sizeof *keys;
+    struct nl_msg *message = message_new(RTM_NEWTFILTER, ifindex, 0, handle(SORT_MAJOR, 0), info);
+    bool whole = message && nla_put(message, TCA_KIND, sizeof "u32", "u32") == 0;
+    struct nlattr *options = whole ? nla_nest_start(message, TCA_OPTIONS) : NULL;
+    whole = options && nla_put(message, TCA_U32_CLASSID, sizeof class, &class) == 0 &&
+            nla_put(message, TCA_U32_SEL, (int)size, &selector) == 0;
+    if (whole)
+        nla_nest_end(message, options);
+    add_whole(batch, message, whole);
+}
+
+void nic_host(struct batch *batch, int ifindex, const struct topology *topology, size_t site)
+{
+    static const int families[] = {AF_INET, AF_INET6};
+    if (!isfinite(topology->nic_bit_per_s) && topology->fabric_latency_s <= 0)
+        return;
+    add_netem(batch, ifindex, handle(RATE_MAJOR, 0), TC_H_ROOT, topology->nic_bit_per_s, 0);
+    if (topology->fabric_latency_s <= 0)
+        return;
+    add_sorter(batch, ifindex);
+    add_netem(batch, ifindex, handle(FABRIC_MAJOR, 0), handle(SORT_MAJOR, 1), INFINITY, topology->fabric_latency_s);
+    for (size_t f = 0; f < 2; f++) {
+        struct prefix own_site = topology_site_prefix(site, families[f]);
+        add_filter(batch, ifindex, &own_site);
+    }
+}
+
+void nic_gateway(struct batch *batch, int ifindex, const struct topology *topology)
+{
+    if (isfinite(topology->nic_bit_per_s))
+        add_netem(batch, ifindex, handle(RATE_MAJOR, 0), TC_H_ROOT, topology->nic_bit_per_s, 0);
+}

@@ -1,0 +1,14 @@
+/* A host's NIC: its rate in both directions, and the fabric's latency towards hosts of its own site. What crosses the
+ * WAN has the link's RTT from host to host; the fabric adds nothing to it. */
+#ifndef LONGHAUL_LAB_NIC_H
+#define LONGHAUL_LAB_NIC_H
+
+#include "emu/lab/batch.h"
+#include "emu/lab/topology.h"
+
+/* On the host's device: all it sends leaves at the NIC's rate, then what stays in the site waits for the fabric. */
+void nic_host(struct batch *batch, int ifindex, const struct topology *topology, size_t site);
+/* On the router's device towards the host: what it receives. */
+void nic_gateway(struct batch *batch, int ifindex, const struct topology *topology);
+
+#endif

@@ -1,0 +1,3 @@
+# Every line as a C string.
+s/["\\]/\\&/g
+s/.*/"&\\n"/

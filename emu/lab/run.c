@@ -1,0 +1,280 @@
+/* longhaul-lab run and shell. */
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "configs/options.h"
+#include "configs/units.h"
+#include "emu/lab/kernel.h"
+#include "emu/lab/lab.h"
+#include "emu/lab/prepare.h"
+#include "emu/lab/pump.h"
+
+enum { OPTION_REAL_TIME = 256, OPTION_KERNEL, OPTION_TIMEOUT, LINKS_SHOWN = 3 };
+#define MEMORY_DEFAULT 2e9
+#define MEMORY_LEAST 256e6
+
+struct arguments {
+    struct options_sets sets;
+    struct request request;
+    const char *kernel;
+    bool shell, real_time, quiet;
+    double memory_bytes, timeout_s;
+};
+
+/* ---- command line */
+
+static double quantity(struct argp_state *state, const char *option, const char *text, enum dimension dimension)
+{
+    double value = 0;
+    struct err err = {""};
+    if (units_parse(text, dimension, &value, &err))
+        argp_error(state, "%s %s: %s", option, text, err.text);
+    return value;
+}
+
+/* Scenario first; the rest is the command, options of its own included. */
+static void take_word(struct arguments *arguments, char *word, struct argp_state *state)
+{
+    if (!arguments->request.scenario) {
+        arguments->request.scenario = word;
+    } else if (arguments->shell) {
+        argp_error(state, "'%s' is one word too many; `longhaul lab run` runs a command", word);
+    } else {
+        arguments->request.command = &state->argv[state->next - 1];
+        state->next = state->argc;
+    }
+}
+
+static void check(const struct arguments *arguments, struct argp_state *state)
+{
+    if (!arguments->request.scenario)
+        argp_error(state, "needs a scenario: a file, or a name such as lab-2x4");
+    else if (!arguments->shell && !arguments->request.command)
+        argp_error(state, "needs a command after the scenario, like: run lab-2x4 -- ping -c 3 east-0");
+    else if (arguments->memory_bytes < MEMORY_LEAST || arguments->memory_bytes > 1e12)
+        argp_error(state, "--memory is from 256 MB to 1 TB");
+}
+
+static error_t take(int key, char *text, struct argp_state *state)
+{
+    struct arguments *arguments = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &arguments->sets;
+        return 0;
+    case 'o':
+        arguments->request.host = text;
+        return 0;
+    case 'w':
+        arguments->request.writable = text;
+        return 0;
+    case 'q':
+        arguments->quiet = true;
+        return 0;
+    case 'm':
+        arguments->memory_bytes = quantity(state, "--memory", text, DIM_BYTES);
+        return 0;
+    case OPTION_REAL_TIME:
+        arguments->real_time = true;
+        return 0;
+    case OPTION_KERNEL:
+        arguments->kernel = text;
+        return 0;
+    case OPTION_TIMEOUT:
+        arguments->timeout_s = quantity(state, "--timeout", text, DIM_TIME);
+        if (arguments->timeout_s <= 0)
+            argp_error(state, "--timeout is more than 0; leave it out for none");
+        return 0;
+    case ARGP_KEY_ARG:
+        take_word(arguments, text, state);
+        return 0;
+    case ARGP_KEY_END:
+        check(arguments, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+#define COMMON_OPTIONS                                                                                                 \
+    {"on", 'o', "HOST", 0, "Host to run on (default: the first of the first site)", 0},                                \
+        {"writable",                                                                                                   \
+         'w',                                                                                                          \
+         "DIR",                                                                                                        \
+         0,                                                                                                            \
+         "The one folder that can be written inside (default: the working directory, unless that is / or the home "    \
+         "directory itself)",                                                                                          \
+         0},                                                                                                           \
+        {"memory", 'm', "SIZE", 0, "Memory of the lab (default: 2 GB)", 0},                                            \
+        {"kernel", OPTION_KERNEL, "FILE", 0, "Kernel to start (default: the one that `longhaul lab build` made)", 0},  \
+    {                                                                                                                  \
+        "quiet", 'q', NULL, 0, "Do not say what the lab is made of", 0                                                 \
+    }
+
+static const struct argp_option run_options[] = {
+    COMMON_OPTIONS,
+    {"real-time", OPTION_REAL_TIME, NULL, 0, "Let time pass as outside, and computation cost what it costs", 0},
+    {"timeout", OPTION_TIMEOUT, "DURATION", 0, "End it after this much time outside, with exit status 1", 0},
+    {0}};
+static const struct argp_option shell_options[] = {COMMON_OPTIONS, {0}};
+static const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {0}};
+
+static const struct argp run_parser = {
+    .options = run_options,
+    .parser = take,
+    .children = children,
+    .args_doc = "SCENARIO -- COMMAND [ARGUMENTS]",
+    .doc =
+        "Runs a command in a lab: a Linux of its own whose network is the scenario's sites, routers and WAN links. "
+        "Needs "
+        "neither root nor netem.\n\n"
+        "Time inside is virtual: the clock stands still while any process runs and jumps when all of them sleep. So a "
+        "21.3 ms link is 21.3 ms to the microsecond on any machine, and the same in every run; computation costs no "
+        "time, a sleep costs what it says, and a process that polls without sleeping stops the clock.\v"
+        "Inside: every host is a network namespace (`ip netns exec west-1 ...`), names are in /etc/hosts, the root "
+        "file system is the host's, read-only but for one folder; /run, /dev/shm and (unless the lab needs what lies "
+        "there) /tmp are empty and the lab's own, else TMPDIR is /run/tmp. LONGHAUL_SCENARIO names the scenario as "
+        "built (rates divided by lab.divide), LONGHAUL_HOST the host. TCP buffers grow to 128 MiB, MTU is 1500 byte. "
+        "longhaul-emu shapes the links, netem the NICs. Programs built with address sanitizer do not run inside. "
+        "Standard input is empty. The lab ends with the command, and with whatever that left running; Ctrl-C ends it "
+        "at once.\n\n"
+        "  longhaul lab run lab-2x4 -- ping -c 5 east-0\n"
+        "  longhaul lab run lab-2x4 --on east-1 --set wan.rtt=50ms -- ./my-test --peer west-0\n"
+        "  longhaul lab run twin-1536 --real-time --timeout 60s -- iperf3 -c east-0\n\n"
+        "Exit status: the command's own (128 + N when signal N ended it; 127 when it is not found); 1 when the lab "
+        "failed or the time was up, 2 wrong usage or a wrong scenario, 77 when the lab cannot run here.",
+};
+static const struct argp shell_parser = {
+    .options = shell_options,
+    .parser = take,
+    .children = children,
+    .args_doc = "SCENARIO",
+    .doc =
+        "An interactive shell ($SHELL) on a host of the lab, in real time: a virtual clock would race ahead while you "
+        "think. Everything else is as in `longhaul lab run`.\v"
+        "  longhaul lab shell lab-2x4 --on west-1\n"
+        "  west-1# ping east-0\n\n"
+        "Exit status: the shell's own; 1 when the lab failed, 2 wrong usage or a wrong scenario, 77 when the lab "
+        "cannot run here.",
+};
+
+/* ---- */
+
+static void describe(const struct topology *topology, bool real_time)
+{
+    const struct scenario *scenario = topology->scenario;
+    fprintf(stderr, "lab: %zu site%s, %zu hosts", scenario->site_count, scenario->site_count == 1 ? "" : "s",
+            topology->host_count);
+    for (size_t i = 0; i < scenario->wan_count && i < LINKS_SHOWN; i++) {
+        const struct wan_link *wan = &scenario->wan[i];
+        char rtt[32], rate[32];
+        double bit_per_s = (double)wan->waves * wan->wave_bit_per_s / (double)scenario->lab.divide;
+        fprintf(stderr, "; %s-%s RTT %s, %s", scenario->sites[wan->between[0]].name,
+                scenario->sites[wan->between[1]].name, units_format(wan->rtt_s, DIM_TIME, 6, rtt, sizeof rtt),
+                isfinite(bit_per_s) ? units_format(bit_per_s, DIM_RATE, 4, rate, sizeof rate) : "no rate");
+    }
+    if (scenario->wan_count > LINKS_SHOWN)
+        fprintf(stderr, "; %zu links more", scenario->wan_count - LINKS_SHOWN);
+    if (scenario->lab.divide > 1)
+        fprintf(stderr, " (rates are 1/%ld)", scenario->lab.divide);
+    fprintf(stderr, "; %s\n", real_time ? "real time" : "virtual time: computing costs none, sleeping and sending do");
+}
+
+/* The user's terminal passes every byte while a shell of the lab runs on it. */
+static int raw_terminal(struct termios *before, struct spec *spec, struct err *err)
+{
+    struct winsize size = {0};
+    struct termios raw;
+    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, before))
+        return err_set(err, EINVAL,
+                       "standard input is no terminal; `longhaul lab run SCENARIO -- sh -c '...'` needs none");
+    (void)ioctl(STDIN_FILENO, TIOCGWINSZ, &size);
+    spec->rows = size.ws_row, spec->columns = size.ws_col;
+    raw = *before;
+    cfmakeraw(&raw);
+    return tcsetattr(STDIN_FILENO, TCSANOW, &raw) ? err_set(err, errno, "no terminal: %s", strerror(errno)) : 0;
+}
+
+static void tell_terminals(struct spec *spec)
+{
+    struct winsize size = {0};
+    for (int i = 0; i < 2; i++) {
+        spec->terminal[i] = isatty(STDOUT_FILENO + i);
+        if (spec->terminal[i] && !ioctl(STDOUT_FILENO + i, TIOCGWINSZ, &size))
+            spec->rows = size.ws_row, spec->columns = size.ws_col;
+    }
+}
+
+/* Runs it; *code is the command's own. */
+static int run_lab(const struct arguments *arguments, struct spec *spec, int *code, struct err *err)
+{
+    char kernel[PATH_MAX];
+    struct termios before;
+    struct machine machine;
+    int rc = kernel_find(arguments->kernel, kernel, err);
+    spec->shell = arguments->shell;
+    if (!rc && spec->shell)
+        rc = raw_terminal(&before, spec, err);
+    else
+        tell_terminals(spec);
+    if (rc)
+        return rc;
+    struct machine_options options = {.kernel = kernel,
+                                      .spec = spec,
+                                      .real_time = arguments->real_time || spec->shell,
+                                      .memory_bytes = arguments->memory_bytes,
+                                      .terminal = spec->shell ? STDIN_FILENO : -1,
+                                      .settings = &before};
+    struct pump_options pump = {spec->shell ? STDIN_FILENO : -1, arguments->timeout_s};
+    rc = machine_start(&options, &machine, err);
+    rc = rc ? rc : pump_run(&machine, &pump, code, err);
+    if (spec->shell)
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    return rc;
+}
+
+static int run_arguments(struct arguments *arguments)
+{
+    struct scenario scenario = {0};
+    struct topology topology = {0};
+    struct spec spec = {0};
+    struct err err = {""};
+    int code = EXIT_FAILED;
+    arguments->request.sets = arguments->sets.texts;
+    arguments->request.set_count = arguments->sets.count;
+    int rc = prepare(&arguments->request, &scenario, &topology, &spec, &err);
+    if (!rc && !arguments->quiet)
+        describe(&topology, arguments->real_time || arguments->shell);
+    rc = rc ? rc : run_lab(arguments, &spec, &code, &err);
+    if (rc)
+        fprintf(stderr, "longhaul lab: %s\n", err.text);
+    spec_free(&spec);
+    topology_free(&topology);
+    scenario_free(&scenario);
+    return rc ? err_exit_code(rc) : code;
+}
+
+int verb_run(int argc, char **argv)
+{
+    struct arguments arguments = {.memory_bytes = MEMORY_DEFAULT};
+    argp_parse(&run_parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments);
+    return run_arguments(&arguments);
+}
+
+int verb_shell(int argc, char **argv)
+{
+    char *shell = getenv("SHELL"), fallback[] = "/bin/sh";
+    char *command[] = {shell && *shell == '/' && access(shell, X_OK) == 0 ? shell : fallback, NULL};
+    struct arguments arguments = {.memory_bytes = MEMORY_DEFAULT, .shell = true};
+    argp_parse(&shell_parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments);
+    arguments.request.command = command;
+    return run_arguments(&arguments);
+}
