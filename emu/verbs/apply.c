@@ -58,8 +58,10 @@ static int report(const struct wishes *wishes, const enum apply_outcome *outcome
         output_rdma_warning("apply", wish);
     }
     if (arguments->json)
-        return output_json(json_pack("{s:s, s:o}", "schema", "longhaul.emu-apply/1", "devices", list), arguments->json,
-                           err);
+        return output_json(json_pack("{s:s, s:o, s:o}", "schema", "longhaul.emu-apply/1", "devices", list, "notes",
+                                     output_notes_json(wishes)),
+                           arguments->json, err);
+    output_notes(stdout, wishes);
     json_decref(list);
     return 0;
 }

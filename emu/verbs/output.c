@@ -93,3 +93,17 @@ void output_heading(FILE *out, const struct wish *wish)
             wish->at == PLAN_INGRESS ? "ingress: what arrives" : "egress: what leaves", wish->path_count,
             wish->path_count == 1 ? "" : "s", wish->gso_off ? ", segmentation offload off" : "");
 }
+
+void output_notes(FILE *out, const struct wishes *wishes)
+{
+    for (size_t i = 0; i < wishes->note_count; i++)
+        fprintf(out, "note: %s\n", wishes->notes[i]);
+}
+
+json_t *output_notes_json(const struct wishes *wishes)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < wishes->note_count; i++)
+        json_array_append_new(list, json_string(wishes->notes[i]));
+    return list;
+}

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "emu/shape/plan.h"
+#include "emu/verbs/wish.h"
 
 /* Writes the JSON (taken over; NULL: out of memory) to FILE or "-". */
 int output_json(json_t *json, const char *path, struct err *err);
@@ -18,6 +19,9 @@ json_t *output_rdma_json(const char *device);
 void output_path(FILE *out, const struct path *path);
 /* "1 h 30 min", "45 s", "1.5 ms". Returns buffer. */
 char *output_duration(double seconds, char *buffer, size_t size);
+/* "note: ..." for each; and as a JSON list, NULL out of memory. */
+void output_notes(FILE *out, const struct wishes *wishes);
+json_t *output_notes_json(const struct wishes *wishes);
 /* "eth0 (egress): 2 paths" */
 void output_heading(FILE *out, const struct wish *wish);
 

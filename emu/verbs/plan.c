@@ -166,6 +166,8 @@ static int report(struct netlink *netlink, const struct wishes *wishes, const st
             output_rdma_warning("plan", outlook.wish);
         outlook_free(&outlook);
     }
+    if (!rc && !arguments->json)
+        output_notes(stdout, wishes);
     return rc;
 }
 
@@ -208,8 +210,9 @@ int verb_plan(int argc, char **argv)
     int rc = netlink && list ? wishes_resolve(&arguments.wish, netlink, &wishes, &err) : -EIO;
     rc = rc ? rc : report(netlink, &wishes, &arguments, list, &err);
     if (!rc && arguments.json)
-        rc = output_json(json_pack("{s:s, s:O}", "schema", "longhaul.emu-plan/1", "devices", list), arguments.json,
-                         &err);
+        rc = output_json(json_pack("{s:s, s:O, s:o}", "schema", "longhaul.emu-plan/1", "devices", list, "notes",
+                                   output_notes_json(&wishes)),
+                         arguments.json, &err);
     json_decref(list);
     wishes_free(&wishes);
     netlink_close(netlink);
