@@ -334,9 +334,8 @@ static int add_ingress(struct build *build, int ifindex)
     int rc = step_new(build, "ingress qdisc", RTM_NEWQDISC, &header, SMALL_MESSAGE, &step);
     if (rc)
         return rc;
-    if (nla_put_string(step->message, TCA_KIND, "ingress") || !nla_nest_start(step->message, TCA_OPTIONS))
+    if (nla_put_string(step->message, TCA_KIND, "ingress"))
         return no_memory(build);
-    /* Left open: tc sends it empty, and libnl drops an empty nest that is closed. */
     return say(build, step, asprintf(&step->tc, "tc qdisc add dev %s handle ffff: ingress", build->wish->device));
 }
 
