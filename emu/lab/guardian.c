@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +15,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "emu/lab/tree.h"
 
 #define LOG_FILE "kernel.log"
 
@@ -59,13 +60,6 @@ static int fill_folder(const struct machine_options *options, const char *folder
     return rc;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *where)
-{
-    (void)status, (void)type, (void)where;
-    (void)remove(path);
-    return 0;
-}
-
 /* ---- the kernel */
 
 /* Shared memory holds the machine's memory where it has room; else a file that is deleted while it is open. */
@@ -98,7 +92,7 @@ static void command_line(const struct machine_options *options, const char *fold
         snprintf(words[n++], ARGUMENT_MAX, "con%d=null,fd:%d", CONSOLE_COMMAND, ends->streams[0]);
     snprintf(words[n++], ARGUMENT_MAX, "con%d=null,fd:%d", CONSOLE_ERROR, ends->streams[1]);
     snprintf(words[n++], ARGUMENT_MAX, "con%d=null,fd:%d", CONSOLE_CONTROL, ends->control);
-    if (!options->real_time)
+    if (!options->spec->real_time)
         snprintf(words[n++], ARGUMENT_MAX, "time-travel=inf-cpu");
     argv[0] = (char *)options->kernel;
     for (int i = 0; i < n; i++)
@@ -248,7 +242,7 @@ _Noreturn void guardian_run(const struct machine_options *options, const struct 
     if (log >= 0)
         send_log(log, ends->control);
     if (*folder)
-        (void)nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+        tree_remove(folder);
     if (terminal >= 0)
         (void)tcsetattr(terminal, TCSANOW, options->settings);
     _exit(EXIT_FINE);

@@ -12,6 +12,7 @@
 #include <sys/reboot.h>
 #include <sys/stat.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "emu/lab/network.h"
@@ -108,6 +109,15 @@ static int set_up(const struct spec *spec, const struct topology *topology, stru
     return rc ? rc : network_shape(topology, "", spec->shaper, SCENARIO_FILE, err);
 }
 
+/* A virtual clock stood still while the kernel started. Let it pass the points where timers become exact (the first
+ * tick) and where programs take a clock near 0 for unset (ping): it costs nothing. */
+static void settle(const struct spec *spec)
+{
+    const struct timespec while_s = {2, 0};
+    if (!spec->real_time)
+        nanosleep(&while_s, NULL);
+}
+
 /* Builds the network and runs the command: its exit code, or a negative errno. */
 static int run_scenario(const struct spec *spec, struct err *err)
 {
@@ -117,6 +127,7 @@ static int run_scenario(const struct spec *spec, struct err *err)
     rc = rc ? rc : topology_build(&scenario, &topology, err);
     rc = rc ? rc : set_up(spec, &topology, err);
     setenv("LONGHAUL_SCENARIO", SCENARIO_FILE, 1);
+    settle(spec);
     rc = rc ? rc : guest_command(spec, spec->host ? spec->host : topology.hosts[0].name, err);
     topology_free(&topology);
     scenario_free(&scenario);

@@ -176,7 +176,7 @@ static const struct tool {
     {"bison", "bison"}, {"flex", "flex"}, {"xz", "xz-utils"}, {"tar", "tar"},
 };
 
-static bool on_path(const char *name)
+bool kernel_on_path(const char *name)
 {
     const char *path = getenv("PATH");
     char *copy = strdup(path ? path : ""), *rest = copy;
@@ -193,7 +193,7 @@ void kernel_missing_tools(char *tools, size_t tools_size, char *packages, size_t
 {
     *tools = *packages = '\0';
     for (size_t i = 0; i < sizeof tools_needed / sizeof *tools_needed; i++) {
-        if (on_path(tools_needed[i].name))
+        if (kernel_on_path(tools_needed[i].name))
             continue;
         size_t used = strlen(tools), taken = strlen(packages);
         snprintf(tools + used, tools_size - used, "%s%s", used ? " " : "", tools_needed[i].name);

@@ -36,5 +36,6 @@ int kernel_build(const struct kernel_source *source, const char *path, int jobs,
 
 /* Tools that a build needs and that PATH lacks, separated by spaces; "" for none; and the packages that have them. */
 void kernel_missing_tools(char *tools, size_t tools_size, char *packages, size_t packages_size);
+bool kernel_on_path(const char *program);
 
 #endif

@@ -16,8 +16,12 @@ static const struct verb {
     const char *help;
     int (*run)(int argc, char **argv);
 } verbs[] = {
+    {"build", "build the lab's kernel, once", verb_build},
+    {"doctor", "what is here, what is missing, what to install", verb_doctor},
     {"run", "run a command on a host of the lab", verb_run},
     {"shell", "an interactive shell on a host of the lab", verb_shell},
+    {"up", "build the hosts and links on this machine's own kernel (--native)", verb_up},
+    {"down", "take them away again (--native)", verb_down},
 };
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 

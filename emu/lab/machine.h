@@ -17,7 +17,6 @@
 struct machine_options {
     const char *kernel;
     const struct spec *spec;
-    bool real_time; /* else the clock stands still while a process runs and jumps while all of them sleep */
     double memory_bytes;
     int terminal; /* put back to settings when the machine ends; -1: none */
     const struct termios *settings;

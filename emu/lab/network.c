@@ -196,6 +196,27 @@ static void unbuild(const struct network *network)
     }
 }
 
+int network_probe(struct err *err)
+{
+    enum { LOOPBACK = 1 };
+    struct batch batch = {0};
+    int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0)
+        return err_set(err, ENOTSUP, "/proc/self/ns/net: %s", strerror(errno));
+    int rc = unshare(CLONE_NEWNET) ? err_set(err, errno == EPERM ? EPERM : ENOTSUP, "no network namespace: %s%s",
+                                             strerror(errno), errno == EPERM ? "; root is needed" : "")
+                                   : 0;
+    if (!rc) {
+        struct netlink *netlink = netlink_open(err);
+        nic_probe(&batch, LOOPBACK);
+        rc = netlink ? batch_send(&batch, netlink, err) : -EIO;
+        netlink_close(netlink);
+        (void)setns(home, CLONE_NEWNET);
+    }
+    close(home);
+    return rc;
+}
+
 int network_build(const struct topology *topology, const char *prefix, struct err *err)
 {
     struct network network = {.topology = topology, .prefix = prefix};

@@ -13,6 +13,8 @@
 /* Largest TCP buffers of hosts: 4.8 times what is in flight at 10 Gb/s and 21.3 ms. */
 enum { NETWORK_TCP_BUFFER_BYTES = 128 << 20 };
 
+/* Can this process do it here? -EPERM: needs root; -ENOTSUP: the kernel lacks namespaces or netem (named). */
+int network_probe(struct err *err);
 /* Hosts, routers, addresses, routes, NICs with rate and fabric latency. All or nothing. prefix: "" or "longhaul-".
  * -EEXIST: one of the namespaces is there already; -EPERM: needs root. */
 int network_build(const struct topology *topology, const char *prefix, struct err *err);

@@ -119,3 +119,8 @@ void nic_gateway(struct batch *batch, int ifindex, const struct topology *topolo
     if (isfinite(topology->nic_bit_per_s))
         add_netem(batch, ifindex, handle(RATE_MAJOR, 0), TC_H_ROOT, topology->nic_bit_per_s, 0);
 }
+
+void nic_probe(struct batch *batch, int ifindex)
+{
+    add_netem(batch, ifindex, handle(RATE_MAJOR, 0), TC_H_ROOT, INFINITY, 1e-3);
+}

@@ -10,5 +10,7 @@
 void nic_host(struct batch *batch, int ifindex, const struct topology *topology, size_t site);
 /* On the router's device towards the host: what it receives. */
 void nic_gateway(struct batch *batch, int ifindex, const struct topology *topology);
+/* A netem that does little, to see whether a kernel has it. */
+void nic_probe(struct batch *batch, int ifindex);
 
 #endif

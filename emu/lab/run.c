@@ -221,6 +221,7 @@ static int run_lab(const struct arguments *arguments, struct spec *spec, int *co
     struct machine machine;
     int rc = kernel_find(arguments->kernel, kernel, err);
     spec->shell = arguments->shell;
+    spec->real_time = arguments->real_time || arguments->shell;
     if (!rc && spec->shell)
         rc = raw_terminal(&before, spec, err);
     else
@@ -229,7 +230,6 @@ static int run_lab(const struct arguments *arguments, struct spec *spec, int *co
         return rc;
     struct machine_options options = {.kernel = kernel,
                                       .spec = spec,
-                                      .real_time = arguments->real_time || spec->shell,
                                       .memory_bytes = arguments->memory_bytes,
                                       .terminal = spec->shell ? STDIN_FILENO : -1,
                                       .settings = &before};

@@ -80,9 +80,9 @@ static char **list_from_json(const json_t *array)
 static json_t *to_json(struct spec *spec)
 {
     json_t *root =
-        json_pack("{so so sb sb sb sb si si}", "argv", list_to_json(spec->argv), "envp", list_to_json(spec->envp),
-                  "private_tmp", spec->private_tmp, "shell", spec->shell, "terminal_out", spec->terminal[0],
-                  "terminal_error", spec->terminal[1], "rows", spec->rows, "columns", spec->columns);
+        json_pack("{so so sb sb sb sb sb si si}", "argv", list_to_json(spec->argv), "envp", list_to_json(spec->envp),
+                  "real_time", spec->real_time, "private_tmp", spec->private_tmp, "shell", spec->shell, "terminal_out",
+                  spec->terminal[0], "terminal_error", spec->terminal[1], "rows", spec->rows, "columns", spec->columns);
     for (size_t i = 0; root && i < TEXT_COUNT; i++)
         if (*text_of(spec, i) && json_object_set_new(root, texts[i].name, bytes_to_json(*text_of(spec, i)))) {
             json_decref(root);
@@ -110,17 +110,18 @@ int spec_write(const struct spec *spec, const char *path, struct err *err)
 int spec_read(const char *path, struct spec *spec, struct err *err)
 {
     json_error_t where;
-    int terminal_out, terminal_error, private_tmp, shell;
+    int terminal_out, terminal_error, private_tmp, shell, real_time;
     const json_t *argv, *envp;
     *spec = (struct spec){0};
     json_t *root = json_load_file(path, 0, &where);
-    if (!root || json_unpack_ex(root, &where, 0, "{so so sb sb sb sb si si}", "argv", &argv, "envp", &envp,
-                                "private_tmp", &private_tmp, "shell", &shell, "terminal_out", &terminal_out,
-                                "terminal_error", &terminal_error, "rows", &spec->rows, "columns", &spec->columns)) {
+    if (!root ||
+        json_unpack_ex(root, &where, 0, "{so so sb sb sb sb sb si si}", "argv", &argv, "envp", &envp, "real_time",
+                       &real_time, "private_tmp", &private_tmp, "shell", &shell, "terminal_out", &terminal_out,
+                       "terminal_error", &terminal_error, "rows", &spec->rows, "columns", &spec->columns)) {
         json_decref(root);
         return err_set(err, EINVAL, "%s: %s", path, where.text);
     }
-    spec->private_tmp = private_tmp, spec->shell = shell;
+    spec->private_tmp = private_tmp, spec->shell = shell, spec->real_time = real_time;
     spec->terminal[0] = terminal_out, spec->terminal[1] = terminal_error;
     spec->argv = list_from_json(argv), spec->envp = list_from_json(envp);
     bool full = spec->argv && spec->envp;

@@ -28,6 +28,7 @@ struct spec {
     char *shaper;   /* path of longhaul-emu */
     char **argv;    /* owned list ended by NULL */
     char **envp;
+    bool real_time;   /* else the clock stands still while a process runs and jumps while all of them sleep */
     bool private_tmp; /* an empty /tmp of its own */
     bool shell;       /* interactive: input is relayed, the command leads a terminal */
     bool terminal[2]; /* standard output, error: is a terminal outside */
