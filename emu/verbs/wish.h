@@ -80,9 +80,10 @@ struct wish_lookups {
  * With --via SITE the path is the one link to SITE, at its full rate (--share), for all prefixes reached over it.
  *
  * Seeds: with the same seed everywhere, both directions and all nodes would draw the same numbers. A path's seed is
- * therefore splitmix64 (Steele, Lea, Flood 2014) folded over: the scenario's seed, the index of the site that sends,
- * of the site that receives, the 16 address bytes of this node (its lowest address in its site; left out with --via)
- * and the number of the device among those of the path. Repeatable from one run to the next.
+ * therefore the scenario's, into which splitmix64 (Steele, Lea, Flood 2014) mixes one after the other: the index of the
+ * site that sends, of the site that receives, and the 16 address bytes of this node (its lowest address in its site;
+ * left out with --via). A path's second device and on (also with --seed) mixes its number in as well. Repeatable from
+ * one run to the next.
  *
  * 0, -EINVAL or -ENOENT with one line that names the flag or the place in the scenario, or what a lookup gave. On
  * failure *wishes is zeroed. */
