@@ -23,6 +23,9 @@ static const struct verb {
     {"sim", "predict a training step, strategy by strategy", "longhaul built with SimGrid (libsimgrid-dev)"},
     {"collective", "time one collective over message sizes", "longhaul built with SimGrid (libsimgrid-dev)"},
     {"platform", "print a scenario as a SimGrid platform", "longhaul built with SimGrid (libsimgrid-dev)"},
+    {"emu", "make this node's real traffic feel the long-haul link", "longhaul built with libnl (libnl-route-3-dev)"},
+    {"lab", "the scenario's sites and links on this machine, without root",
+     "longhaul built with libnl (libnl-route-3-dev)"},
     {"config", "check or show a scenario", "longhaul built with libfyaml (libfyaml-dev)"},
 };
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
@@ -57,10 +60,11 @@ static bool in_build_tree(const char *folder)
  * LONGHAUL_EXEC_PATH, PATH. Caller frees; NULL when out of memory. */
 static char *search_path(void)
 {
-    char folder[PATH_MAX], neighbours[2 * PATH_MAX + sizeof "/engine:/../configs"] = "";
+    char folder[PATH_MAX], neighbours[4 * PATH_MAX + 64] = "";
     own_folder(folder);
     if (in_build_tree(folder))
-        snprintf(neighbours, sizeof neighbours, "%s/engine:%s/../configs", folder, folder);
+        snprintf(neighbours, sizeof neighbours, "%s/engine:%s/../configs:%s/../emu/verbs:%s/../emu/lab", folder, folder,
+                 folder, folder);
     const char *extra = getenv("LONGHAUL_EXEC_PATH");
     const char *path = getenv("PATH");
     char *folders = NULL;

@@ -165,7 +165,6 @@ static int build(const struct topology *topology, const char *text, struct err *
     size_t removed;
     char *programs = prepare_programs(err);
     int rc = programs ? prepare_shaper(programs, shaper, err) : -ENOMEM;
-    rc = rc ? rc : network_probe(err);
     free(programs);
     if (rc)
         return rc;
@@ -264,6 +263,7 @@ int verb_up(int argc, char **argv)
     int rc = scenario_load(arguments.scenario, arguments.sets.texts, arguments.sets.count, &scenario, &err);
     rc = rc ? rc : topology_build(&scenario, &topology, &err);
     rc = rc ? rc : need_root(&err);
+    rc = rc ? rc : network_probe(&err);
     rc = rc ? rc : up(&arguments, &topology, &err);
     topology_free(&topology);
     scenario_free(&scenario);
