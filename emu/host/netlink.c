@@ -91,7 +91,7 @@ static void handle_text(uint32_t handle, char *text, size_t size)
         snprintf(text, size, "%x:", TC_H_MAJ(handle) >> 16);
 }
 
-/* "qdisc netem 10a1:" */
+/* "setting qdisc netem (10a1:)" */
 static void describe(const struct nlmsghdr *message, char *text, size_t size)
 {
     static const struct {
@@ -119,7 +119,8 @@ static void describe(const struct nlmsghdr *message, char *text, size_t size)
         if (tcm->tcm_handle)
             handle_text(tcm->tcm_handle, handle, sizeof handle);
     }
-    snprintf(text, size, "%s %s%s%s%s%s", verb, noun, *kind ? " " : "", kind, *handle ? " " : "", handle);
+    snprintf(text, size, "%s %s%s%s%s%s%s", verb, noun, *kind ? " " : "", kind, *handle ? " (" : "", handle,
+             *handle ? ")" : "");
 }
 
 /* The kernel's own sentence in an error answer, or "". */

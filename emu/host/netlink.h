@@ -15,9 +15,9 @@ void netlink_close(struct netlink *netlink); /* NULL is fine */
 
 /* Sends count messages in batches and waits for the answer to each (their sequence numbers and NLM_F_ACK are set here).
  * Stops at the first that the kernel refuses: its place is in *failed (count when none; may be NULL), the message in
- * err is the kernel's own text after what was asked for ("qdisc netem 10a1:: ..."). Those behind it in the same batch
- * may have been carried out. -EPERM says that root or CAP_NET_ADMIN is needed; -ENOTSUP: the kernel has no such qdisc
- * or device kind (the message names the module to load). 0 or a negative errno. */
+ * err is the kernel's own text after what was asked for ("setting qdisc netem (10a1:): ..."). Those behind it in the
+ * same batch may have been carried out. -EPERM says that root or CAP_NET_ADMIN is needed; -ENOTSUP: the kernel has no
+ * such qdisc or device kind (the message names the module to load). 0 or a negative errno. */
 int netlink_send(struct netlink *netlink, struct nl_msg *const *messages, size_t count, size_t *failed,
                  struct err *err);
 

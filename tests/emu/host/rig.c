@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char *format_text(const char *format, va_list arguments)
+static __attribute__((format(printf, 1, 0))) char *format_text(const char *format, va_list arguments)
 {
     char *text = NULL;
     if (vasprintf(&text, format, arguments) < 0)

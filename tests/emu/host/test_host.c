@@ -207,12 +207,12 @@ static const struct {
     int error;
 } words[] = {
     {0xffffffff, 0x10000, "nosuchkind",
-     "setting qdisc nosuchkind 1:: this kernel has no nosuchkind (Specified qdisc kind is unknown); load the module "
+     "setting qdisc nosuchkind (1:): this kernel has no nosuchkind (Specified qdisc kind is unknown); load the module "
      "(modprobe sch_nosuchkind) or use a kernel that has it",
      ENOTSUP},
-    {0x50000, 0x10000, "pfifo", "setting qdisc pfifo 1:: Failed to find specified qdisc (No such file or directory)",
+    {0x50000, 0x10000, "pfifo", "setting qdisc pfifo (1:): Failed to find specified qdisc (No such file or directory)",
      ENOENT},
-    {0xffffffff, 0x10001, "pfifo", "setting qdisc pfifo 1:1: Invalid minor handle (Invalid argument)", EINVAL},
+    {0xffffffff, 0x10001, "pfifo", "setting qdisc pfifo (1:1): Invalid minor handle (Invalid argument)", EINVAL},
 };
 
 START_TEST(kernel_speaks_for_itself)
@@ -248,7 +248,7 @@ START_TEST(no_permission_is_one_line)
         struct wish wish = wishes_two();
         enum apply_outcome outcome;
         ck_assert_int_eq(netlink_send(netlink, &message, 1, NULL, &err), -EPERM);
-        ck_assert_str_eq(err.text, "setting qdisc pfifo 1:: not permitted; root (CAP_NET_ADMIN) is needed");
+        ck_assert_str_eq(err.text, "setting qdisc pfifo (1:): not permitted; root (CAP_NET_ADMIN) is needed");
         unsetenv("LONGHAUL_EMU_STATE");
         ck_assert_int_lt(apply_run(netlink, &wish, 1, &(struct apply_options){0}, &outcome, &err), 0);
         ck_assert_msg(strstr(err.text, "needs root") != NULL, "%s", err.text);

@@ -86,7 +86,7 @@ same() { qdiscs >"$scratch/now"; cmp -s "$scratch/before" "$scratch/now" || fail
     holds out "nothing of longhaul-emu is there"
 
     # Expiry: the tool is long gone; its session is killed too.
-    setsid sh -c "'$program' apply $wish --for 1h >/dev/null; kill -9 0"
+    (setsid sh -c "'$program' apply $wish --for 1h >/dev/null; kill -9 0") 2>/dev/null
     expect 0 status
     holds out "is waiting for it"
     sleep 3500
