@@ -198,6 +198,7 @@ static int check_form(const struct wish_arguments *arguments, struct err *err)
     static const char *const ats[] = {"egress", "ingress", NULL};
     const char *device = arguments->texts[WISH_DEV];
     int at = PLAN_EGRESS;
+    uint64_t limit;
     if (arguments->excess)
         return err_set(err, EINVAL, "one SCENARIO at a time, and '%s' is another", arguments->excess);
     if (arguments->given_twice)
@@ -205,6 +206,7 @@ static int check_form(const struct wish_arguments *arguments, struct err *err)
     if (device && (!*device || strlen(device) >= sizeof(struct wish){0}.device || strpbrk(device, "/ \t\n")))
         return wish_flag_fail(WISH_DEV, err, "'%s' is no device name; write one like eth0", device);
     int rc = wish_take_choice(arguments, WISH_AT, ats, &at, err);
+    rc = rc ? rc : wish_take_count(arguments, WISH_LIMIT, 1, INT32_MAX, &limit, err);
     if (!rc && at == PLAN_INGRESS && arguments->texts[WISH_GSO_OFF])
         rc = wish_flag_fail(WISH_GSO_OFF, err,
                             "segments are made by the sender; give it there, or leave --at ingress out");

@@ -334,7 +334,7 @@ static const struct {
     {"twin.yaml --share=-1", &at_ord, -EINVAL, "--share: '-1' is negative", ""},
     {"twin.yaml --share 1/99999999999999", &at_ord, -EINVAL, "ord -> iad: a rate of", "8 b/s to 8 Tb/s"},
     {"twin.yaml --set wan.waves=100 --share 1", &at_ord, -EINVAL, "ord -> iad: a rate of 10 Tb/s", "8 Tb/s"},
-    {"twin.yaml --limit 0", &at_ord, -EINVAL, "", "--limit: 0 is out of range"},
+    {"twin.yaml --limit 0", &at_ord, -EINVAL, "--limit: 0 is out of range", "1 to"},
     {"twin.yaml --at gress", &at_ord, -EINVAL, "--at: ", "egress"},
     {"twin.yaml --delay 1ms", &at_ord, -EINVAL, "--delay: not together with a SCENARIO", "--set wan.rtt=20ms"},
     {"twin.yaml --jitter 1ms", &at_ord, -EINVAL, "--jitter: not together", "--set wan.jitter"},
