@@ -36,7 +36,8 @@ int apply_steps(struct netlink *netlink, int ifindex, const struct plan *plan, c
         messages[i] = plan->steps[i].message;
     int rc = netlink_send(netlink, messages, plan->count, &failed, err);
     free(messages);
-    if (rc && snapshot_restore(netlink, ifindex, before, &again)) {
+    int back = rc ? snapshot_restore(netlink, ifindex, before, &again) : 0;
+    if (back && back != -ENODEV) { /* a device that went away took everything with it */
         char text[ERR_TEXT_MAX];
         snprintf(text, sizeof text, "%s", err->text);
         err_set(err, -rc, "%.500s; and taking it back failed: %.400s", text, again.text);
