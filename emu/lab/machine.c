@@ -39,6 +39,19 @@ int machine_program(char *path, size_t size, struct err *err)
     return 0;
 }
 
+/* The sanitizer's shadow memory lies beyond the 512 GB of addresses that a process of the lab has. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SANITIZED = 1 };
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+#else
+enum { SANITIZED = 0 };
+#endif
+
 enum { LIFE, INPUT, OUTPUT, ERROR, CONTROL, PIPE_COUNT };
 
 int machine_start(const struct machine_options *options, struct machine *machine, struct err *err)
@@ -46,6 +59,10 @@ int machine_start(const struct machine_options *options, struct machine *machine
     int pipes[PIPE_COUNT][2], rc = 0;
     memset(pipes, -1, sizeof pipes);
     *machine = (struct machine){.life = -1, .input = -1, .streams = {-1, -1}, .control = -1};
+    if (SANITIZED)
+        rc = err_set(err, ENOTSUP,
+                     "a program built with address sanitizer cannot be the lab's first process; use another "
+                     "build of longhaul");
     for (int i = 0; i < PIPE_COUNT && !rc; i++)
         rc = open_pipe(pipes[i], err);
     machine->guardian = rc ? -1 : fork();

@@ -2,6 +2,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -172,7 +173,7 @@ static int build(const struct topology *topology, const char *text, struct err *
     rc = rc ? rc : network_build(topology, PREFIX, err);
     if (!rc && (rc = network_shape(topology, PREFIX, shaper, SCENARIO_FILE, err)))
         (void)network_remove(topology, PREFIX, shaper, &removed, NULL);
-    if (rc && rc != -EEXIST)
+    if (rc)
         (void)unlink(SCENARIO_FILE);
     return rc;
 }
@@ -240,6 +241,15 @@ static int down(const struct arguments *arguments, struct err *err)
 
 /* ---- */
 
+/* All or nothing: what would end this process waits for the end of what it does. */
+static void hold_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT), sigaddset(&set, SIGTERM), sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
 /* No root or no netem is no failure of ours. */
 static int finish(int rc, const struct err *err)
 {
@@ -264,6 +274,7 @@ int verb_up(int argc, char **argv)
     rc = rc ? rc : topology_build(&scenario, &topology, &err);
     rc = rc ? rc : need_root(&err);
     rc = rc ? rc : network_probe(&err);
+    hold_signals();
     rc = rc ? rc : up(&arguments, &topology, &err);
     topology_free(&topology);
     scenario_free(&scenario);
@@ -276,6 +287,7 @@ int verb_down(int argc, char **argv)
     struct err err = {""};
     argp_parse(&down_parser, argc, argv, 0, NULL, &arguments);
     int rc = need_root(&err);
+    hold_signals();
     rc = rc ? rc : down(&arguments, &err);
     return finish(rc, &err);
 }

@@ -72,7 +72,8 @@ static int give_name(const char *path, struct err *err)
     int fd = open(path, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
     if (fd < 0)
         return err_set(err, errno, "%s: %s", path,
-                       errno == EEXIST ? "is there already; `longhaul lab down --native` removes it" : strerror(errno));
+                       errno == EEXIST ? "is there already; `longhaul lab down --native SCENARIO` removes it"
+                                       : strerror(errno));
     close(fd);
     if (mount("/proc/self/ns/net", path, "none", MS_BIND, NULL) == 0)
         return 0;
