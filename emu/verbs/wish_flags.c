@@ -59,24 +59,27 @@ static int name_path(struct path *path, struct err *err)
     return err_set(err, ENOMEM, "out of memory");
 }
 
-static int note_flags(const struct wish_arguments *arguments, const struct impairment *impairment,
-                      struct wishes *wishes, struct err *err)
+static int note_times(const struct impairment *impairment, struct wishes *wishes, struct err *err)
 {
     char delay[32], jitter[32];
-    double both_s = 2 * (double)impairment->delay_ns / NS_PER_S, sd_s = M_SQRT2 * impairment->jitter_ns / NS_PER_S;
-    units_format(both_s, DIM_TIME, 6, delay, sizeof delay);
-    units_format(sd_s, DIM_TIME, 4, jitter, sizeof jitter);
-    int rc = impairment->delay_ns
-                 ? wishes_note(wishes, err,
-                               "one way only: with the same at the other end the RTT is longer by "
-                               "%s%s%s%s",
-                               delay, sd_s > 0 ? ", its jitter " : "", sd_s > 0 ? jitter : "", sd_s > 0 ? " sd" : "")
-                 : wishes_note(wishes, err, "one way only: the way back is shaped at the other end");
-    bool losing = impairment->loss.kind != LOSS_NONE,
-         egress = !arguments->texts[WISH_AT] || !strcmp(arguments->texts[WISH_AT], "egress");
-    if (!rc && losing && egress && !arguments->texts[WISH_GSO_OFF])
-        rc = wishes_note(wishes, err, "%s", WISH_NOTE_GSO);
-    return rc;
+    units_format(2 * (double)impairment->delay_ns / NS_PER_S, DIM_TIME, 6, delay, sizeof delay);
+    units_format(M_SQRT2 * (double)impairment->jitter_ns / NS_PER_S, DIM_TIME, 4, jitter, sizeof jitter);
+    if (!impairment->delay_ns)
+        return wishes_note(wishes, err, "one way only: the way back is shaped at the other end");
+    if (!impairment->jitter_ns)
+        return wishes_note(wishes, err, "one way only: with the same at the other end the RTT is longer by %s", delay);
+    return wishes_note(wishes, err,
+                       "one way only: with the same at the other end the RTT is longer by %s, its jitter %s sd", delay,
+                       jitter);
+}
+
+static int note_loss(const struct wish_arguments *arguments, const struct impairment *impairment, struct wishes *wishes,
+                     struct err *err)
+{
+    bool ingress = arguments->texts[WISH_AT] && !strcmp(arguments->texts[WISH_AT], "ingress");
+    if (impairment->loss.kind == LOSS_NONE || ingress || arguments->texts[WISH_GSO_OFF])
+        return 0;
+    return wishes_note(wishes, err, "%s", WISH_NOTE_GSO);
 }
 
 static int refuse_nothing(const struct wish_arguments *arguments, const struct impairment *impairment, struct err *err)
@@ -106,7 +109,8 @@ int wishes_of_flags(const struct wish_arguments *arguments, const struct wish_lo
     rc = rc ? rc : read_prefixes(arguments, &path, err);
     rc = rc ? rc : name_path(&path, err);
     rc = rc ? rc : wishes_add_path(arguments, lookups, &path, false, wishes, err);
-    rc = rc ? rc : note_flags(arguments, &path.impairment, wishes, err);
+    rc = rc ? rc : note_times(&path.impairment, wishes, err);
+    rc = rc ? rc : note_loss(arguments, &path.impairment, wishes, err);
     wish_path_free(&path);
     return rc;
 }
