@@ -214,12 +214,15 @@ static void tell_terminals(struct spec *spec)
 }
 
 /* Runs it; *code is the command's own. */
-static int run_lab(const struct arguments *arguments, struct spec *spec, int *code, struct err *err)
+static int run_lab(const struct arguments *arguments, const struct topology *topology, struct spec *spec, int *code,
+                   struct err *err)
 {
     char kernel[PATH_MAX];
     struct termios before;
     struct machine machine;
     int rc = kernel_find(arguments->kernel, kernel, err);
+    if (!rc && !arguments->quiet)
+        describe(topology, arguments->real_time || arguments->shell);
     spec->shell = arguments->shell;
     spec->real_time = arguments->real_time || arguments->shell;
     if (!rc && spec->shell)
@@ -251,9 +254,7 @@ static int run_arguments(struct arguments *arguments)
     arguments->request.sets = arguments->sets.texts;
     arguments->request.set_count = arguments->sets.count;
     int rc = prepare(&arguments->request, &scenario, &topology, &spec, &err);
-    if (!rc && !arguments->quiet)
-        describe(&topology, arguments->real_time || arguments->shell);
-    rc = rc ? rc : run_lab(arguments, &spec, &code, &err);
+    rc = rc ? rc : run_lab(arguments, &topology, &spec, &code, &err);
     if (rc)
         fprintf(stderr, "longhaul lab: %s\n", err.text);
     spec_free(&spec);

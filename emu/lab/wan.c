@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,7 +69,22 @@ static int run_in(const char *prefix, const char *space, char *const argv[], str
     return err_set(err, code, "%s %s in %s%s failed: %s", argv[0], argv[1], prefix, space, text);
 }
 
-/* For each end of each link: calls the program with what words says. */
+/* longhaul-emu keeps a lock a device for ever, since another may wait for it; here the device goes away. */
+static void forget(const char *prefix, const char *space, const char *device)
+{
+    const char *state = getenv("LONGHAUL_EMU_STATE");
+    char path[512];
+    struct stat namespace;
+    state = state && *state ? state : "/run/longhaul-emu";
+    snprintf(path, sizeof path, NETWORK_FOLDER "/%.100s%.100s", prefix, space);
+    if (stat(path, &namespace))
+        return;
+    snprintf(path, sizeof path, "%.300s/%ju-%s.lock", state, (uintmax_t) namespace.st_ino, device);
+    (void)unlink(path);
+    (void)rmdir(state); /* while it holds anything it stays */
+}
+
+/* Shapes, or takes the shape away, at each end of each link. */
 static int each_end(const struct topology *topology, const char *prefix, bool shaping, const char *shaper,
                     const char *scenario_path, struct err *err)
 {
@@ -91,7 +108,10 @@ static int each_end(const struct topology *topology, const char *prefix, bool sh
             const char *clear[WORDS_MAX] = {shaper, "clear", "--dev", wan->device[end], NULL};
             topology_router(scenario, between[end], router, sizeof router);
             rc = run_in(prefix, router, (char *const *)(shaping ? apply : clear), shaping ? err : NULL);
-            rc = shaping ? rc : 0; /* what is taken away need not be whole */
+            if (shaping)
+                continue;
+            rc = 0; /* what is taken away need not be whole */
+            forget(prefix, router, wan->device[end]);
         }
     return rc;
 }
