@@ -227,6 +227,8 @@ _Noreturn void guardian_run(const struct machine_options *options, const struct 
     int terminal = options->terminal >= 0 ? fcntl(options->terminal, F_DUPFD_CLOEXEC, 3) : -1;
     int signals = detach();
     int rc = make_folder(folder, &err);
+    if (!rc)
+        dprintf(ends->control, "folder %s\n", folder);
     rc = rc ? rc : fill_folder(options, folder, &log, &err);
     pid_t kernel = rc ? -1 : fork();
     if (kernel == 0)
@@ -239,10 +241,10 @@ _Noreturn void guardian_run(const struct machine_options *options, const struct 
     else
         watch(kernel, signals, ends->life);
     end_all();
-    if (log >= 0)
-        send_log(log, ends->control);
     if (*folder)
         tree_remove(folder);
+    if (log >= 0)
+        send_log(log, ends->control);
     if (terminal >= 0)
         (void)tcsetattr(terminal, TCSANOW, options->settings);
     _exit(EXIT_FINE);

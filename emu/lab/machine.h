@@ -27,7 +27,8 @@ struct machine {
     int life;       /* closing it ends the machine */
     int input;      /* to the command; -1 without a shell */
     int streams[2]; /* standard output and error of the command; end of file when all is over */
-    int control;    /* lines: "exit N", "fail N TEXT", then the kernel's last words "log TEXT" */
+    int control; /* lines: "folder PATH", "exit N", "fail N TEXT"; last, when all is removed, "log TEXT" of the kernel
+                  */
 };
 
 int machine_start(const struct machine_options *options, struct machine *machine, struct err *err);

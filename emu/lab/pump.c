@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "emu/lab/tree.h"
+
 enum { CHUNK_BYTES = 1 << 16, VERDICT_BYTES = 4096 };
 
 struct pump {
@@ -127,27 +129,47 @@ static bool turn(struct pump *pump, int signals)
     return true;
 }
 
+/* What follows word in the first line of the control console that starts with it; cut at its end. NULL: none. */
+static char *line_of(char *verdict, const char *word)
+{
+    for (char *line = verdict; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (!strncmp(line, word, strlen(word)))
+            return line + strlen(word);
+    return NULL;
+}
+
 /* What the control console said. */
 static int judge(struct pump *pump, int *code, struct err *err)
 {
     int failed, at = 0;
-    pump->verdict[pump->used] = '\0';
-    char *line = pump->verdict;
-    char *log = strstr(line, "log ");
-    if (sscanf(line, "exit %d", code) == 1)
+    const char *ended = line_of(pump->verdict, "exit ");
+    char *fail = line_of(pump->verdict, "fail "), *log = line_of(pump->verdict, "log ");
+    if (ended && sscanf(ended, "%d", code) == 1)
         return 0;
-    if (sscanf(line, "fail %d %n", &failed, &at) == 1 && at > 0) {
-        line[strcspn(line, "\n")] = '\0';
+    if (fail && sscanf(fail, "%d %n", &failed, &at) == 1 && at > 0) {
+        fail[strcspn(fail, "\n")] = '\0';
         return err_set(err,
                        failed == EXIT_USAGE         ? EINVAL
                        : failed == EXIT_UNAVAILABLE ? ENOTSUP
                                                     : EIO,
-                       "%s", line + at);
+                       "%s", fail + at);
     }
     if (log)
         log[strcspn(log, "\n")] = '\0';
     return err_set(err, EIO, "the lab's kernel ended before the command did%s%s", log ? "; its last words: " : "",
-                   log ? log + 4 : "");
+                   log ? log : "");
+}
+
+/* The guardian removes its folder itself, unless somebody killed it; "log" is its last line. */
+static void clean_after(struct pump *pump)
+{
+    char *folder = line_of(pump->verdict, "folder ");
+    if (!folder || line_of(pump->verdict, "log "))
+        return;
+    char *path = strndup(folder, strcspn(folder, "\n"));
+    if (path)
+        tree_remove(path);
+    free(path);
 }
 
 int pump_signals(struct err *err)
@@ -171,6 +193,8 @@ int pump_run(struct machine *machine, const struct pump_options *options, int *c
             ;
     }
     machine_stop(machine);
+    if (!rc)
+        clean_after(pump);
     if (!rc && pump->signal)
         *code = 128 + pump->signal;
     else if (!rc && pump->late)

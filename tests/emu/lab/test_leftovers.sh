@@ -77,6 +77,13 @@ expect_code 1
 holds err "the lab's kernel ended"
 gone
 
+name="the guardian is killed"
+start 'sleep 1000'
+kill -KILL "$(ps -o pid= --ppid "$launcher" | head -n 1 | tr -d ' ')"
+expect_code 1
+holds err "the lab's kernel ended"
+gone
+
 name="the command ends"
 start 'sleep 1000 & sleep 0.5; exit 3'
 expect_code 3
