@@ -92,7 +92,8 @@ gone
 name="the reader goes away"
 "$program" run --quiet lab-2x4 -- sh -c 'while :; do echo text; done' | head -n 1 >"$scratch/out"
 [ "$(cat "$scratch/out")" = text ] || fail "$name"
-processes= gone
+processes=''
+gone
 
 # An ordinary user, where this is root.
 if [ "$(id -u)" -eq 0 ]; then
