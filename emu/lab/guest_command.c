@@ -78,8 +78,9 @@ static void set_environment(const struct spec *spec, const char *host)
         setenv("PATH", path, 1);
     setenv("LONGHAUL_SCENARIO", scenario_path ? scenario_path : "", 1);
     setenv("LONGHAUL_HOST", host, 1);
-    if (!spec->private_tmp)
-        setenv("TMPDIR", "/run/tmp", 1);
+    static const char *const temporary[] = {"TMPDIR", "TMP", "TEMP"};
+    for (size_t i = 0; i < sizeof temporary / sizeof *temporary && !spec->private_tmp; i++)
+        setenv(temporary[i], "/run/tmp", 1);
 }
 
 static _Noreturn void become_command(const struct spec *spec, const char *host, const struct stream streams[2])
