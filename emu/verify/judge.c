@@ -18,10 +18,11 @@ enum { RUNS_MIN = 20 }; /* fewer losses in a row say nothing of their length */
 
 static const char *const too_close = "probes too close to be apart: not judged";
 
+/* A path and a bystander have fewer lines than there is room for. */
 static struct check *add(struct judgement *judgement, const char *what, enum check_unit unit, double measured)
 {
-    struct check spare;
-    struct check *check = judgement->count < JUDGE_CHECKS_MAX ? &judgement->checks[judgement->count++] : &spare;
+    struct check *check = &judgement->checks[judgement->count];
+    judgement->count += judgement->count < JUDGE_CHECKS_MAX - 1;
     *check = (struct check){.what = what, .unit = unit, .requested = NAN, .measured = measured, .good = true};
     return check;
 }
