@@ -23,9 +23,8 @@ static const struct verb {
     {"sim", "predict a training step, strategy by strategy", "longhaul built with SimGrid (libsimgrid-dev)"},
     {"collective", "time one collective over message sizes", "longhaul built with SimGrid (libsimgrid-dev)"},
     {"platform", "print a scenario as a SimGrid platform", "longhaul built with SimGrid (libsimgrid-dev)"},
-    {"emu", "make this node's real traffic feel the long-haul link", "longhaul built with libnl (libnl-route-3-dev)"},
-    {"lab", "the scenario's sites and links on this machine, without root",
-     "longhaul built with libnl (libnl-route-3-dev)"},
+    {"emu", "make this node's real traffic feel the long-haul link", "longhaul built with libnl (libnl-3-dev)"},
+    {"lab", "the scenario's sites and links on this machine, without root", "longhaul built with libnl (libnl-3-dev)"},
     {"config", "check or show a scenario", "longhaul built with libfyaml (libfyaml-dev)"},
 };
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };

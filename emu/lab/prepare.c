@@ -49,7 +49,7 @@ int prepare_shaper(const char *programs, char path[PATH_MAX], struct err *err)
     return found ? 0
                  : err_set(err, ENOTSUP,
                            "%s is not installed here, and shapes the links of the lab; install longhaul "
-                           "with libnl (libnl-3-dev, libnl-route-3-dev)",
+                           "with libnl (libnl-3-dev)",
                            shaper_name);
 }
 
