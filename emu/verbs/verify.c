@@ -59,7 +59,6 @@ static int open_stop(struct err *err)
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGHUP);
     sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
     int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd >= 0 ? fd : err_set(err, errno, "no signalfd: %s", strerror(errno));
 }
@@ -159,7 +158,8 @@ static int probe_bystander(struct verification *it, struct err *err)
 static void print_requested(const struct verification *it)
 {
     static const char *const names[] = {[OUT] = "out: ", [BACK] = "back:"};
-    printf("%s (%s), requested by %s\n", it->wish.path, it->address,
+    bool named = strcmp(it->wish.path, it->address) != 0;
+    printf("%s%s%s, requested by %s\n", named ? it->wish.path : "", named ? ": " : "", it->address,
            !strcmp(it->wish.source, "applied")    ? "what is applied here"
            : !strcmp(it->wish.source, "scenario") ? "the scenario"
                                                   : "flags");

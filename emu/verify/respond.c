@@ -274,6 +274,8 @@ int respond_run(const struct respond_options *options, FILE *announce, struct er
     int64_t until_ns = idle_until(&server);
     while (!rc) {
         rc = io_wait(server.listener, POLLIN, until_ns, server.stop_fd);
+        if (!rc && io_now_ns() >= until_ns) /* strangers who knock keep nobody up */
+            rc = -ETIMEDOUT;
         if (!rc && serve(&server))
             until_ns = idle_until(&server);
     }

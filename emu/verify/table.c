@@ -69,11 +69,11 @@ static void print_row(FILE *out, const struct check *check, const int widths[COL
     const char *word = verdict(check);
     const char *paint = !colour || !*word ? "" : check->good ? "\033[32m" : "\033[1;31m";
     fill(check, cells);
-    fprintf(out, "%-*s  %*s  %*s  ", WHAT_WIDTH, check->what, widths[0], cells[0], widths[1], cells[1]);
+    fprintf(out, "%-*s  %*s  %*s", WHAT_WIDTH, check->what, widths[0], cells[0], widths[1], cells[1]);
     if (*word)
-        fprintf(out, "%-*s  %s%s%s\n", widths[2], cells[2], paint, word, *paint ? "\033[0m" : "");
+        fprintf(out, "  %-*s  %s%s%s\n", widths[2], cells[2], paint, word, *paint ? "\033[0m" : "");
     else
-        fprintf(out, "%s\n", cells[2]);
+        fprintf(out, "%s%s\n", *cells[2] ? "  " : "", cells[2]);
 }
 
 void judgement_print(FILE *out, const struct judgement *judgement, bool colour)
