@@ -198,7 +198,7 @@ static void print(const struct verification *it)
     puts("");
     print_goodput(&it->measured.goodput);
     if (out)
-        printf("%zu of %zu figures are OUT of tolerance\n", out, judged);
+        printf("%zu of %zu figures %s OUT of tolerance\n", out, judged, out == 1 ? "is" : "are");
     else
         printf("all %zu figures are as requested, within tolerance\n", judged);
 }
