@@ -159,7 +159,7 @@ static void print_requested(const struct verification *it)
 {
     static const char *const names[] = {[OUT] = "out: ", [BACK] = "back:"};
     bool named = strcmp(it->wish.path, it->address) != 0;
-    printf("%s%s%s, requested by %s\n", named ? it->wish.path : "", named ? ": " : "", it->address,
+    printf("%s%s%s%s, requested by %s\n", named ? it->wish.path : "", named ? " (" : "", it->address, named ? ")" : "",
            !strcmp(it->wish.source, "applied")    ? "what is applied here"
            : !strcmp(it->wish.source, "scenario") ? "the scenario"
                                                   : "flags");

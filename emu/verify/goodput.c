@@ -57,7 +57,7 @@ static int wait_for_room(int fd, int end_fd, int64_t until_ns, int stop_fd)
     return polled[1].revents || polled[0].revents & (POLLERR | POLLHUP);
 }
 
-int goodput_send(int fd, int end_fd, int64_t until_ns, int stop_fd, struct goodput *goodput)
+int goodput_send(int fd, int end_fd, int64_t until_ns, int stop_fd, struct progress *progress, struct goodput *goodput)
 {
     int unsent = CHUNK_BYTES, end = 0; /* what waits in the kernel unsent needs no memory beyond this */
     uint8_t *chunk = calloc(1, CHUNK_BYTES);
@@ -69,6 +69,7 @@ int goodput_send(int fd, int end_fd, int64_t until_ns, int stop_fd, struct goodp
         ssize_t sent = send(fd, chunk, CHUNK_BYTES, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno != EAGAIN && errno != EINTR)
             break;
+        progress_show(progress);
         end = wait_for_room(fd, end_fd, until_ns, stop_fd);
         if (!end)
             ask_sender(fd, goodput);
@@ -93,9 +94,11 @@ static int64_t drain(int fd)
 
 /* Reads until the time has come and all that is there is read; adds to bytes. The kernel forgets the clamp when it
  * learns how well packets fill memory, so it is told again; where nothing changed this does nothing. */
-static int read_until(int fd, int64_t until_ns, uint32_t window_bytes, int stop_fd, uint64_t *bytes)
+static int read_until(int fd, int64_t until_ns, uint32_t window_bytes, int stop_fd, struct progress *progress,
+                      uint64_t *bytes)
 {
     for (;;) {
+        progress_show(progress);
         if (window_bytes)
             (void)!setsockopt(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, &(int){(int)window_bytes}, sizeof(int));
         int rc = io_wait(fd, POLLIN, until_ns, stop_fd);
@@ -110,12 +113,13 @@ static int read_until(int fd, int64_t until_ns, uint32_t window_bytes, int stop_
     }
 }
 
-int goodput_receive(int fd, const struct goodput_task *task, int stop_fd, struct goodput *goodput)
+int goodput_receive(int fd, const struct goodput_task *task, int stop_fd, struct progress *progress,
+                    struct goodput *goodput)
 {
     uint64_t ignored = 0, bytes = 0;
-    int rc = read_until(fd, io_now_ns() + task->warmup_ns, task->window_bytes, stop_fd, &ignored);
+    int rc = read_until(fd, io_now_ns() + task->warmup_ns, task->window_bytes, stop_fd, progress, &ignored);
     int64_t from_ns = io_now_ns();
-    rc = rc ? rc : read_until(fd, from_ns + task->time_ns, task->window_bytes, stop_fd, &bytes);
+    rc = rc ? rc : read_until(fd, from_ns + task->time_ns, task->window_bytes, stop_fd, progress, &bytes);
     if (rc)
         return rc;
     goodput->bytes = bytes;

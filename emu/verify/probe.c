@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "emu/verify/progress.h"
 #include "emu/verify/session.h"
 #include "emu/verify/statistics.h"
 #include "emu/verify/verify.h"
@@ -16,11 +17,11 @@
 
 struct prober {
     const struct probe_plan *plan;
-    FILE *progress;
+    FILE *terminal; /* NULL: none */
+    struct progress progress;
     struct measured *measured;
     struct session session;
     int64_t start_ns, interval_ns, end_ns; /* of the probes; end: when it waits no longer */
-    int64_t shown_ns;                      /* when progress was last told */
     size_t sent, answers;
     int64_t *rtt_ns; /* owned: of the answers, as they came */
     struct moments rtt, one_way[2];
@@ -82,25 +83,6 @@ static void receive(struct prober *prober)
     } while (count == WIRE_BATCH);
 }
 
-static void show_progress(struct prober *prober, const char *what, int64_t end_ns)
-{
-    int64_t now_ns = io_now_ns();
-    if (!prober->progress || now_ns - prober->shown_ns < IO_NS_PER_S / 4)
-        return;
-    prober->shown_ns = now_ns;
-    fprintf(prober->progress, "\r%s %s: %.0f s left\033[K", what, prober->plan->address,
-            end_ns > now_ns ? (double)(end_ns - now_ns) / IO_NS_PER_S : 0.0);
-    fflush(prober->progress);
-}
-
-static void clear_progress(const struct prober *prober)
-{
-    if (prober->progress && prober->shown_ns) {
-        fputs("\r\033[K", prober->progress);
-        fflush(prober->progress);
-    }
-}
-
 /* Sleeps until a probe is due, an answer is here, or it is over (1). */
 static int wait_for_work(struct prober *prober, struct err *err)
 {
@@ -131,15 +113,17 @@ static int run_probes(struct prober *prober, struct err *err)
     prober->interval_ns = io_ns(plan->interval_s);
     prober->interval_ns = prober->interval_ns > 0 ? prober->interval_ns : 1;
     prober->start_ns = io_now_ns();
+    progress_begin(&prober->progress, prober->terminal, "probing", plan->address,
+                   prober->start_ns + (int64_t)plan->probes * prober->interval_ns + io_ns(plan->grace_s));
     for (unsigned i = 0; i < WIRE_BATCH; i++)
         prober->out->parts[i].iov_len = plan->payload_bytes;
     while (!over) {
         send_due(prober);
         over = wait_for_work(prober, err);
         receive(prober);
-        show_progress(prober, "probing",
-                      prober->start_ns + (int64_t)plan->probes * prober->interval_ns + io_ns(plan->grace_s));
+        progress_show(&prober->progress);
     }
+    progress_clear(&prober->progress);
     if (over < 0)
         return over;
     if (!prober->answers)
@@ -224,9 +208,9 @@ static int allocate(struct prober *prober, struct err *err)
     return rc ? err_set(err, ENOMEM, "out of memory for %zu probes", plan->probes) : 0;
 }
 
-int probe_run(const struct probe_plan *plan, FILE *progress, struct measured *measured, struct err *err)
+int probe_run(const struct probe_plan *plan, FILE *terminal, struct measured *measured, struct err *err)
 {
-    struct prober prober = {.plan = plan, .progress = progress, .measured = measured};
+    struct prober prober = {.plan = plan, .terminal = terminal, .measured = measured};
     *measured = (struct measured){0};
     int rc = session_open(plan, &prober.session, err);
     rc = rc ? rc : allocate(&prober, err);
@@ -235,8 +219,7 @@ int probe_run(const struct probe_plan *plan, FILE *progress, struct measured *me
     if (!rc)
         summarise(&prober);
     if (!rc && plan->goodput_s > 0)
-        rc = session_goodput(&prober.session, progress, &measured->goodput, err);
-    clear_progress(&prober);
+        rc = session_goodput(&prober.session, terminal, &measured->goodput, err);
     session_close(&prober.session);
     arrivals_free(&prober.probes_back);
     arrivals_free(&prober.answers_back);

@@ -147,8 +147,8 @@ static int serve_goodput(struct session *session, const char *arguments)
     int fd = accept_data(session, until_ns);
     if (fd < 0)
         return fd;
-    int rc = out ? goodput_receive(fd, &task, session->server->stop_fd, &goodput)
-                 : goodput_send(fd, fd, until_ns, session->server->stop_fd, &goodput);
+    int rc = out ? goodput_receive(fd, &task, session->server->stop_fd, NULL, &goodput)
+                 : goodput_send(fd, fd, until_ns, session->server->stop_fd, NULL, &goodput);
     if (!rc)
         rc = io_say(
             session->control.fd, "goodput %" PRIu64 " %" PRId64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %s\n",

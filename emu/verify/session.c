@@ -137,7 +137,7 @@ static int take_goodput(struct session *session, bool out, struct goodput *ours,
     return 0;
 }
 
-int session_goodput(struct session *session, FILE *progress, struct goodput *goodput, struct err *err)
+int session_goodput(struct session *session, FILE *terminal, struct goodput *goodput, struct err *err)
 {
     const struct probe_plan *plan = session->plan;
     const struct goodput_task task = {.buffer_bytes = plan->buffer_bytes,
@@ -156,14 +156,15 @@ int session_goodput(struct session *session, FILE *progress, struct goodput *goo
     int data = session_connect(session, task.buffer_bytes, err);
     if (data < 0)
         return data;
-    if (progress && plan->warmup_s + plan->goodput_s > 2)
-        fprintf(progress, "\rTCP %s %s: %.0f s\033[K", out ? "to" : "from", plan->address,
-                plan->warmup_s + plan->goodput_s);
+    struct progress progress;
+    progress_begin(&progress, terminal, out ? "TCP to" : "TCP from", plan->address,
+                   io_now_ns() + task.warmup_ns + task.time_ns);
     rc = io_say(data, "data %s\n", plan->key);
     int64_t until_ns = io_now_ns() + task.warmup_ns + task.time_ns + io_ns(CONNECT_S + plan->grace_s);
     if (!rc)
-        rc = out ? goodput_send(data, session->control.fd, until_ns, plan->stop_fd, goodput)
-                 : goodput_receive(data, &task, plan->stop_fd, goodput);
+        rc = out ? goodput_send(data, session->control.fd, until_ns, plan->stop_fd, &progress, goodput)
+                 : goodput_receive(data, &task, plan->stop_fd, &progress, goodput);
+    progress_clear(&progress);
     close(data);
     return rc ? session_lost(session, rc, err) : take_goodput(session, out, goodput, err);
 }

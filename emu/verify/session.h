@@ -28,7 +28,7 @@ int session_answer(struct session *session, const char *answer, char rest[SESSIO
 /* Says why talking to the responder ended with rc; returns it. */
 int session_lost(const struct session *session, int rc, struct err *err);
 
-/* The TCP measurement of the plan. */
-int session_goodput(struct session *session, FILE *progress, struct goodput *goodput, struct err *err);
+/* The TCP measurement of the plan. terminal may be NULL. */
+int session_goodput(struct session *session, FILE *terminal, struct goodput *goodput, struct err *err);
 
 #endif

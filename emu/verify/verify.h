@@ -75,8 +75,8 @@ struct measured {
 };
 
 /* Runs the plan. -ETIMEDOUT: nobody answered. -EACCES: the key is not the responder's. -ECONNRESET: it went away in the
- * middle. -EINTR: stopped. progress (may be NULL): a terminal. */
-int probe_run(const struct probe_plan *plan, FILE *progress, struct measured *measured, struct err *err);
+ * middle. -EINTR: stopped. terminal (may be NULL) is told how long it takes. */
+int probe_run(const struct probe_plan *plan, FILE *terminal, struct measured *measured, struct err *err);
 
 struct respond_options {
     const char *address; /* numeric; NULL: any */
