@@ -43,8 +43,7 @@ int batch_send(struct batch *batch, struct netlink *netlink, struct err *err)
     return rc;
 }
 
-/* A message that makes something new, with its fixed header. NULL out of memory. */
-static struct nl_msg *message_new(int type, int flags, const void *header, size_t size)
+struct nl_msg *batch_message(int type, int flags, const void *header, size_t size)
 {
     struct nl_msg *message = nlmsg_alloc_size(MESSAGE_BYTES);
     if (!message)
@@ -57,8 +56,7 @@ static struct nl_msg *message_new(int type, int flags, const void *header, size_
     return message;
 }
 
-/* Adds a message whose attributes went in without trouble (all is false otherwise). */
-static void add_whole(struct batch *batch, struct nl_msg *message, bool whole)
+void batch_add_whole(struct batch *batch, struct nl_msg *message, bool whole)
 {
     if (!whole && message) {
         nlmsg_free(message);
@@ -86,7 +84,7 @@ static bool put_end(struct nl_msg *message, const struct end *end)
 void batch_cable(struct batch *batch, const struct end *here, const struct end *there, int peer_space)
 {
     const struct ifinfomsg header = {0};
-    struct nl_msg *message = message_new(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
+    struct nl_msg *message = batch_message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
     bool whole = put_end(message, here);
     struct nlattr *info = whole ? nla_nest_start(message, IFLA_LINKINFO) : NULL;
     whole = info && put(message, IFLA_INFO_KIND, "veth", sizeof "veth");
@@ -99,13 +97,13 @@ void batch_cable(struct batch *batch, const struct end *here, const struct end *
         nla_nest_end(message, data);
         nla_nest_end(message, info);
     }
-    add_whole(batch, message, whole);
+    batch_add_whole(batch, message, whole);
 }
 
 void batch_up(struct batch *batch, int ifindex)
 {
     const struct ifinfomsg header = {.ifi_index = ifindex, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-    batch_add(batch, message_new(RTM_NEWLINK, 0, &header, sizeof header));
+    batch_add(batch, batch_message(RTM_NEWLINK, 0, &header, sizeof header));
 }
 
 static void add_address(struct batch *batch, int ifindex, const struct prefix *address)
@@ -115,16 +113,17 @@ static void add_address(struct batch *batch, int ifindex, const struct prefix *a
                                      .ifa_prefixlen = four ? CABLE_LENGTH4 : CABLE_LENGTH6,
                                      .ifa_flags = four ? 0 : IFA_F_NODAD,
                                      .ifa_index = (uint32_t)ifindex};
-    struct nl_msg *message = message_new(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
-    add_whole(batch, message, put_address(message, IFA_LOCAL, address) && put_address(message, IFA_ADDRESS, address));
+    struct nl_msg *message = batch_message(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
+    batch_add_whole(batch, message,
+                    put_address(message, IFA_LOCAL, address) && put_address(message, IFA_ADDRESS, address));
 }
 
 static void add_neighbour(struct batch *batch, int ifindex, const struct prefix *address, const uint8_t mac[6])
 {
     const struct ndmsg header = {
         .ndm_family = (uint8_t)address->family, .ndm_ifindex = ifindex, .ndm_state = NUD_PERMANENT};
-    struct nl_msg *message = message_new(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &header, sizeof header);
-    add_whole(batch, message, put_address(message, NDA_DST, address) && put(message, NDA_LLADDR, mac, 6));
+    struct nl_msg *message = batch_message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, &header, sizeof header);
+    batch_add_whole(batch, message, put_address(message, NDA_DST, address) && put(message, NDA_LLADDR, mac, 6));
 }
 
 void batch_port(struct batch *batch, int ifindex, const struct end *own, const struct end *neighbour)
@@ -144,8 +143,8 @@ void batch_route(struct batch *batch, int ifindex, const struct prefix *to, cons
                                  .rtm_protocol = RTPROT_STATIC,
                                  .rtm_scope = RT_SCOPE_UNIVERSE,
                                  .rtm_type = RTN_UNICAST};
-    struct nl_msg *message = message_new(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
+    struct nl_msg *message = batch_message(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
     bool whole = (to->length == 0 || put_address(message, RTA_DST, to)) && put_address(message, RTA_GATEWAY, gateway) &&
                  put(message, RTA_OIF, &ifindex, sizeof ifindex);
-    add_whole(batch, message, whole);
+    batch_add_whole(batch, message, whole);
 }

@@ -25,6 +25,10 @@ enum { CABLE_LENGTH4 = 30, CABLE_LENGTH6 = 64 };
 
 /* Takes the message; NULL counts as out of memory. */
 void batch_add(struct batch *batch, struct nl_msg *message);
+/* A message that makes something new, with its fixed header. NULL out of memory. */
+struct nl_msg *batch_message(int type, int flags, const void *header, size_t size);
+/* Adds a message whose attributes went in without trouble; whole is false otherwise. */
+void batch_add_whole(struct batch *batch, struct nl_msg *message, bool whole);
 /* Sends all in the namespace of netlink and empties the batch, whatever comes of it. */
 int batch_send(struct batch *batch, struct netlink *netlink, struct err *err);
 

@@ -168,26 +168,12 @@ static int append_fragment(const struct build *build, struct err *err)
     return failed ? err_set(err, EIO, "%s: cannot be written: %s", path, strerror(errno)) : 0;
 }
 
-static char *read_all(const char *path)
-{
-    char *text = NULL;
-    size_t room = 0;
-    FILE *file = fopen(path, "r");
-    if (file && getdelim(&text, &room, '\0', file) < 0) {
-        free(text);
-        text = NULL;
-    }
-    if (file)
-        fclose(file);
-    return text;
-}
-
 /* Kconfig drops, without a word, what depends on something that is off. */
 static int check_options(const struct build *build, struct err *err)
 {
     char path[PATH_MAX], wanted[128];
     snprintf(path, sizeof path, "%s/.config", build->tree);
-    char *config = read_all(path);
+    char *config = tree_read(path);
     int rc = config ? 0 : err_set(err, EIO, "%s: cannot be read", path);
     for (const char *line = kernel_fragment; !rc && *line;) {
         size_t length = strcspn(line, "\n");

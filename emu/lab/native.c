@@ -13,6 +13,7 @@
 #include "emu/lab/lab.h"
 #include "emu/lab/network.h"
 #include "emu/lab/prepare.h"
+#include "emu/lab/tree.h"
 
 #define PREFIX "longhaul-"
 #define STATE_FOLDER "/run/longhaul-lab"
@@ -101,20 +102,6 @@ static int lock_state(struct err *err)
     return fd;
 }
 
-static char *read_state(void)
-{
-    char *text = NULL;
-    size_t room = 0;
-    FILE *file = fopen(SCENARIO_FILE, "r");
-    if (file && getdelim(&text, &room, '\0', file) < 0) {
-        free(text);
-        text = NULL;
-    }
-    if (file)
-        fclose(file);
-    return text;
-}
-
 static int write_state(const char *text, struct err *err)
 {
     FILE *file = fopen(SCENARIO_FILE, "w");
@@ -183,7 +170,7 @@ static int up(const struct arguments *arguments, const struct topology *topology
     char *text = topology_scenario(topology, err), *stands = NULL;
     int lock = text ? lock_state(err) : -ENOMEM, rc = lock < 0 ? lock : 0;
     bool already = false;
-    if (!rc && (stands = read_state()) != NULL) {
+    if (!rc && (stands = tree_read(SCENARIO_FILE)) != NULL) {
         already = !strcmp(stands, text);
         if (!already)
             rc = err_set(err, EBUSY, "another scenario is up; `longhaul lab down --native` takes it away");

@@ -22,26 +22,9 @@ static uint32_t handle(uint32_t major, uint32_t minor)
 
 static struct nl_msg *message_new(int type, int ifindex, uint32_t own, uint32_t parent, uint32_t info)
 {
-    struct nl_msg *message = nlmsg_alloc();
-    struct tcmsg header = {
+    const struct tcmsg header = {
         .tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex, .tcm_handle = own, .tcm_parent = parent, .tcm_info = info};
-    if (!message)
-        return NULL;
-    nlmsg_put(message, NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_EXCL);
-    if (nlmsg_append(message, &header, sizeof header, NLMSG_ALIGNTO)) {
-        nlmsg_free(message);
-        return NULL;
-    }
-    return message;
-}
-
-static void add_whole(struct batch *batch, struct nl_msg *message, bool whole)
-{
-    if (!whole && message) {
-        nlmsg_free(message);
-        message = NULL;
-    }
-    batch_add(batch, message);
+    return batch_message(type, NLM_F_CREATE | NLM_F_EXCL, &header, sizeof header);
 }
 
 static void add_netem(struct batch *batch, int ifindex, uint32_t own, uint32_t parent, double rate_bit_per_s,
@@ -54,7 +37,7 @@ static void add_netem(struct batch *batch, int ifindex, uint32_t own, uint32_t p
         impairment.rate_byte_per_s = (uint64_t)llround(fmax(rate_bit_per_s / 8, 1));
     impairment.delay_ns = (uint64_t)llround(delay_s * 1e9);
     impairment.limit_packets = QUEUE_PACKETS;
-    add_whole(batch, message, message && netem_put(message, &impairment, NULL, NULL) == 0);
+    batch_add_whole(batch, message, message && netem_put(message, &impairment, NULL, NULL) == 0);
     impairment_free(&impairment);
 }
 
@@ -63,9 +46,9 @@ static void add_sorter(struct batch *batch, int ifindex)
     struct tc_prio_qopt options = {.bands = 2};
     struct nl_msg *message = message_new(RTM_NEWQDISC, ifindex, handle(SORT_MAJOR, 0), handle(RATE_MAJOR, 1), 0);
     memset(options.priomap, 1, sizeof options.priomap);
-    add_whole(batch, message,
-              message && nla_put(message, TCA_KIND, sizeof "prio", "prio") == 0 &&
-                  nla_put(message, TCA_OPTIONS, sizeof options, &options) == 0);
+    batch_add_whole(batch, message,
+                    message && nla_put(message, TCA_KIND, sizeof "prio", "prio") == 0 &&
+                        nla_put(message, TCA_OPTIONS, sizeof options, &options) == 0);
 }
 
 /* u32 on the destination: 32 bits a key. */
@@ -95,7 +78,7 @@ static void add_filter(struct batch *batch, int ifindex, const struct prefix *to
             nla_put(message, TCA_U32_SEL, (int)size, &selector) == 0;
     if (whole)
         nla_nest_end(message, options);
-    add_whole(batch, message, whole);
+    batch_add_whole(batch, message, whole);
 }
 
 void nic_host(struct batch *batch, int ifindex, const struct topology *topology, size_t site)

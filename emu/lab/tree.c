@@ -2,6 +2,7 @@
 
 #include <ftw.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { OPEN_FOLDERS = 16 };
 
@@ -15,4 +16,18 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 void tree_remove(const char *path)
 {
     (void)nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+}
+
+char *tree_read(const char *path)
+{
+    char *text = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "r");
+    if (file && getdelim(&text, &room, '\0', file) < 0) {
+        free(text);
+        text = NULL;
+    }
+    if (file)
+        fclose(file);
+    return text;
 }

@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE_MAX_BYTES = 1 << 20 }; /* 16384 numbers of at most 6 characters fit many times over */
+#define BLANKS " \t\r\n"
+enum { FILE_BYTES_MAX = 1 << 20 }; /* 16384 numbers of at most 6 characters fit many times over */
 
 /* Inverse of the normal distribution function Phi(x) = erfc(-x / sqrt 2) / 2, by bisection. */
 static double normal_quantile(double share)
@@ -26,11 +28,11 @@ static double pareto_quantile(double share)
     return pow(1 - share, -1.0 / 3) - 1.5; /* the mean is 3/2 */
 }
 
-/* A quarter normal, three quarters pareto (iproute2 netem/paretonormal.c), both at unit standard deviation: that of the
- * Pareto is sqrt(3)/2. */
+/* A quarter of a normal and three quarters of a Pareto that is scaled by 4/3 (iproute2 netem/paretonormal.c, pareto.c).
+ */
 static double paretonormal_quantile(double share)
 {
-    return 0.25 * normal_quantile(share) + 0.75 * pareto_quantile(share) / (sqrt(3) / 2);
+    return 0.25 * normal_quantile(share) + 0.75 * (4.0 / 3) * pareto_quantile(share);
 }
 
 static double uniform_quantile(double share)
@@ -94,70 +96,112 @@ void distribution_free(struct distribution *distribution)
     *distribution = (struct distribution){0};
 }
 
-/* One number at *text; moves *text behind it. */
-static int read_number(const char *path, size_t line, const char *start, const char **text, int16_t *number,
-                       struct err *err)
+/* Where in a table's text one is. */
+struct place {
+    const char *name;
+    size_t line;
+    const char *start; /* of the line */
+};
+
+static int fail_at(const struct place *place, const char *text, struct err *err, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int fail_at(const struct place *place, const char *text, struct err *err, const char *format, ...)
 {
+    char why[ERR_TEXT_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(why, sizeof why, format, arguments);
+    va_end(arguments);
+    return err_set(err, EINVAL, "%s:%zu:%zu: %s", place->name, place->line, (size_t)(text - place->start) + 1, why);
+}
+
+/* One number at *text; moves *text behind it. */
+static int parse_number(const struct place *place, const char **text, int16_t *number, struct err *err)
+{
+    enum { SHOWN = 20 };
     char *end;
-    size_t column = (size_t)(*text - start) + 1;
+    size_t length = strcspn(*text, BLANKS "#");
+    int shown = length < SHOWN ? (int)length : SHOWN;
     long value = strtol(*text, &end, 10);
-    if (end == *text || !strchr(" \t\r\n#", *end))
-        return err_set(err, EINVAL, "%s:%zu:%zu: '%.20s' is no whole number; a table holds numbers like -4096 8192",
-                       path, line, column, *text);
+    if (end != *text + length)
+        return fail_at(place, *text, err, "'%.*s' is no whole number; a table holds numbers like -4096 8192", shown,
+                       *text);
     if (value < INT16_MIN || value > INT16_MAX)
-        return err_set(err, EINVAL, "%s:%zu:%zu: %.20s is outside 16 bits; 8192 is one standard deviation", path, line,
-                       column, *text);
+        return fail_at(place, *text, err, "%.*s is outside 16 bits; 8192 is one standard deviation", shown, *text);
     *number = (int16_t)value;
     *text = end;
     return 0;
 }
 
-static int read_line(const char *path, size_t line, const char *start, struct distribution *distribution,
-                     struct err *err)
+/* Moves *text past blanks, ends of lines and comments. */
+static void skip_blanks(struct place *place, const char **text)
 {
-    for (const char *text = start;;) {
-        text += strspn(text, " \t\r\n");
-        if (!*text || *text == '#')
-            return 0;
+    for (;; ++*text) {
+        if (**text == '#')
+            *text += strcspn(*text, "\n");
+        if (!**text || !strchr(BLANKS, **text))
+            return;
+        if (**text == '\n') {
+            place->line++;
+            place->start = *text + 1;
+        }
+    }
+}
+
+static int parse_numbers(struct place *place, const char *text, struct distribution *distribution, struct err *err)
+{
+    for (skip_blanks(place, &text); *text; skip_blanks(place, &text)) {
         if (distribution->count == DISTRIBUTION_COUNT_MAX)
-            return err_set(err, EINVAL, "%s:%zu:%zu: more than %d numbers; the kernel takes no more", path, line,
-                           (size_t)(text - start) + 1, DISTRIBUTION_COUNT_MAX);
-        int rc = read_number(path, line, start, &text, &distribution->table[distribution->count], err);
+            return fail_at(place, text, err, "more than %d numbers; the kernel takes no more", DISTRIBUTION_COUNT_MAX);
+        int rc = parse_number(place, &text, &distribution->table[distribution->count], err);
         if (rc)
             return rc;
         distribution->count++;
     }
+    if (distribution->count < 2)
+        return fail_at(place, text, err, "%zu numbers; a table needs at least 2", distribution->count);
+    return 0;
+}
+
+int distribution_parse(const char *name, const char *text, struct distribution *distribution, struct err *err)
+{
+    struct place place = {name, 1, text};
+    *distribution = (struct distribution){.table = calloc(DISTRIBUTION_COUNT_MAX, sizeof *distribution->table)};
+    int rc = distribution->table ? parse_numbers(&place, text, distribution, err)
+                                 : err_set(err, ENOMEM, "out of memory");
+    if (rc)
+        distribution_free(distribution);
+    return rc;
+}
+
+/* The whole file, ended by a 0; the caller frees it. A device without end is not read to its end. */
+static int read_text(const char *path, FILE *file, char **text, struct err *err)
+{
+    *text = malloc(FILE_BYTES_MAX + 1);
+    if (!*text)
+        return err_set(err, ENOMEM, "out of memory");
+    errno = 0;
+    size_t length = fread(*text, 1, FILE_BYTES_MAX + 1, file);
+    if (ferror(file))
+        return err_set(err, EINVAL, "%s: %s", path, strerror(errno));
+    if (length > FILE_BYTES_MAX || memchr(*text, '\0', length))
+        return err_set(err, EINVAL, "%s is no table; one is a text of at most %d numbers like -4096 8192", path,
+                       DISTRIBUTION_COUNT_MAX);
+    (*text)[length] = '\0';
+    return 0;
 }
 
 int distribution_read(const char *path, struct distribution *distribution, struct err *err)
 {
-    int rc = 0;
-    char *line = NULL;
-    size_t size = 0, number = 0;
-    FILE *file = fopen(path, "r");
+    char *text = NULL;
+    FILE *file = fopen(path, "re");
     *distribution = (struct distribution){0};
     if (!file)
         return err_set(err, errno == ENOMEM ? ENOMEM : ENOENT, "%s: %s", path, strerror(errno));
-    distribution->table = calloc(DISTRIBUTION_COUNT_MAX, sizeof *distribution->table);
-    if (!distribution->table)
-        rc = err_set(err, ENOMEM, "out of memory");
-    while (!rc) {
-        ssize_t length = getline(&line, &size, file);
-        if (length < 0)
-            break;
-        number++;
-        rc = length > LINE_MAX_BYTES || strlen(line) != (size_t)length
-                 ? err_set(err, EINVAL, "%s:%zu:1: no line of text", path, number)
-                 : read_line(path, number, line, distribution, err);
-    }
-    if (!rc && ferror(file))
-        rc = err_set(err, EIO, "%s: reading failed", path);
-    if (!rc && distribution->count < 2)
-        rc = err_set(err, EINVAL, "%s:%zu:1: %zu numbers; a table needs at least 2", path, number ? number : 1,
-                     distribution->count);
+    int rc = read_text(path, file, &text, err);
+    rc = rc ? rc : distribution_parse(path, text, distribution, err);
+    free(text);
     fclose(file);
-    free(line);
-    if (rc)
-        distribution_free(distribution);
     return rc;
 }

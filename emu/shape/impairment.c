@@ -119,15 +119,29 @@ static int check_ratio(double ratio, const char *what, struct err *err)
     return err_set(err, EINVAL, "%s of %g; 0 %% to 100 %% are possible", what, ratio);
 }
 
+/* As the kernel keeps a probability: what is the same there is the same. */
+static uint32_t kept(double ratio)
+{
+    return (uint32_t)llrint(ratio * UINT32_MAX);
+}
+
 static int check_loss(const struct loss *loss, struct err *err)
 {
     int rc = check_ratio(loss->ratio, "a loss", err);
+    if (!rc && loss->kind == LOSS_INDEPENDENT && !kept(loss->ratio))
+        return err_set(err, EINVAL, "a loss of %g %%, less than the kernel's 1 in 2^32; 0 or 0.00000003 %% are possible",
+                       100 * loss->ratio);
     if (rc || loss->kind != LOSS_GILBERT_ELLIOTT)
         return rc;
     if (!(loss->p > 0 && loss->p <= 1))
         return err_set(err, EINVAL,
                        "a loss of %g %% in bursts of %g packets would begin a burst with probability %g after each "
                        "packet that arrives; it must be at most 1: less loss or longer bursts",
+                       100 * loss->ratio, 1 / loss->r, loss->p);
+    if (!kept(loss->p))
+        return err_set(err, EINVAL,
+                       "a loss of %g %% in bursts of %g packets would begin a burst with probability %g, less than the "
+                       "kernel's 1 in 2^32; more loss or shorter bursts are possible",
                        100 * loss->ratio, 1 / loss->r, loss->p);
     if (!(loss->r > 0 && loss->r <= 1))
         return err_set(err, EINVAL, "a loss burst of %g packets; at least 1 is possible", 1 / loss->r);
@@ -246,12 +260,6 @@ char *impairment_text(const struct impairment *impairment)
         return NULL;
     }
     return buffer;
-}
-
-/* As the kernel keeps a probability: what is the same there is the same. */
-static uint32_t kept(double ratio)
-{
-    return (uint32_t)llrint(ratio * UINT32_MAX);
 }
 
 static bool loss_equal(const struct loss *a, const struct loss *b)

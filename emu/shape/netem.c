@@ -174,12 +174,22 @@ static const char *const tc_shapes[] = {[JITTER_NORMAL] = "normal",
                                         [JITTER_UNIFORM] = NULL};
 
 #define NS_PER_US 1e3
+#define TABLE_ENDING ".dist"
+
+static size_t name_length(const char *name)
+{
+    size_t length = strlen(name), ending = strlen(TABLE_ENDING);
+    bool ends = length > ending && !strcmp(name + length - ending, TABLE_ENDING);
+    return ends ? length - ending : length;
+}
 
 /* tc's own tables have the same shapes, drawn at other points; without a table jitter is uniform over +- its value. tc
  * up to 6.1 rounds times to whole microseconds and does not know ns. */
 static void print_delay(FILE *out, const struct impairment *impairment)
 {
-    const char *shape = impairment->table_file ? impairment->table_file : tc_shapes[impairment->jitter_shape];
+    const char *file = impairment->table_file, *shape = tc_shapes[impairment->jitter_shape];
+    if (file)
+        shape = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
     double jitter_ns = shape ? impairment->jitter_ns : sqrt(3) * impairment->jitter_ns;
     fprintf(out, " delay %.3fus", impairment->delay_ns / NS_PER_US);
     if (!impairment->jitter_ns)
@@ -188,7 +198,7 @@ static void print_delay(FILE *out, const struct impairment *impairment)
     if (impairment->correlation > 0)
         fprintf(out, " %.15g%%", 100 * impairment->correlation);
     if (shape)
-        fprintf(out, " distribution %s", shape);
+        fprintf(out, " distribution %.*s", (int)name_length(shape), shape);
 }
 
 void netem_print_tc(FILE *out, const struct impairment *impairment)

@@ -16,7 +16,9 @@ int netem_put(struct nl_msg *message, const struct impairment *impairment, const
 /* Reads what a kernel dumped in TCA_OPTIONS. The jitter table is not dumped by any kernel: jitter_shape and table_file
  * stay as they were. Returns 0 or -EINVAL (not netem's layout). */
 int netem_parse(const struct nlattr *options, struct impairment *impairment, struct err *err);
-/* "netem limit 1000 delay 10650000ns ...": the words for tc that give the same settings, as precisely as tc can say. */
+/* "netem limit 1000 delay 10650.000us ...": the words for tc that give the same settings, as precisely as tc can say:
+ * times in whole us (tc up to 6.1), tc's own tables, no seed (unknown to tc before 6.6). A table file is named as tc
+ * wants it: without folder (TC_LIB_DIR in tc's environment) and without ".dist". */
 void netem_print_tc(FILE *out, const struct impairment *impairment);
 
 #endif

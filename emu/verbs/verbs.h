@@ -1,7 +1,7 @@
 /* The verbs of longhaul-emu: each parses its own command line (argv[0] is "longhaul-emu VERB"), prints, and returns an
  * exit code of configs/err.h. */
-#ifndef LONGHAUL_VERBS_H
-#define LONGHAUL_VERBS_H
+#ifndef LONGHAUL_EMU_VERBS_H
+#define LONGHAUL_EMU_VERBS_H
 
 int verb_plan(int argc, char **argv);
 int verb_apply(int argc, char **argv);

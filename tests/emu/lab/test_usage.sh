@@ -5,7 +5,7 @@ program=$1
 . "$2"
 
 expect 0 --help
-holds out "longhaul lab VERB"
+holds out "longhaul-lab VERB"
 for verb in build doctor run shell up down; do
     expect 0 "$verb" --help
     holds out "Exit status"

@@ -35,8 +35,8 @@ holds out "OUT"
 holds out "OUT of tolerance"
 verify 1 --delay 10.65ms --rate 2Gb/s --jitter 495us --probes 100
 grep -q "TCP goodput out.*OUT" "$scratch/out" || fail "half the rate was not told"
-verify 1 --delay 10.8ms --jitter 495us --rate 1Gb/s --probes 100 --goodput 0s
-verify 0 --delay 10.8ms --jitter 495us --rate 1Gb/s --probes 100 --goodput 0s --tolerance 2
+verify 1 --delay 10.9ms --jitter 495us --rate 1Gb/s --probes 400 --goodput 0s
+verify 0 --delay 10.9ms --jitter 495us --rate 1Gb/s --probes 400 --goodput 0s --tolerance 3
 verify 1 --delay 10.65ms --jitter 495us --one-sided --probes 100 --goodput 0s --json
 holds out '"schema": "longhaul.emu-verify/1"'
 holds out '"requested_by": "flags"'
