@@ -168,8 +168,8 @@ int distribution_parse(const char *name, const char *text, struct distribution *
 {
     struct place place = {name, 1, text};
     *distribution = (struct distribution){.table = calloc(DISTRIBUTION_COUNT_MAX, sizeof *distribution->table)};
-    int rc = distribution->table ? parse_numbers(&place, text, distribution, err)
-                                 : err_set(err, ENOMEM, "out of memory");
+    int rc =
+        distribution->table ? parse_numbers(&place, text, distribution, err) : err_set(err, ENOMEM, "out of memory");
     if (rc)
         distribution_free(distribution);
     return rc;

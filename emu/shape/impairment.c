@@ -129,7 +129,8 @@ static int check_loss(const struct loss *loss, struct err *err)
 {
     int rc = check_ratio(loss->ratio, "a loss", err);
     if (!rc && loss->kind == LOSS_INDEPENDENT && !kept(loss->ratio))
-        return err_set(err, EINVAL, "a loss of %g %%, less than the kernel's 1 in 2^32; 0 or 0.00000003 %% are possible",
+        return err_set(err, EINVAL,
+                       "a loss of %g %%, less than the kernel's 1 in 2^32; 0 or 0.00000003 %% are possible",
                        100 * loss->ratio);
     if (rc || loss->kind != LOSS_GILBERT_ELLIOTT)
         return rc;

@@ -40,9 +40,9 @@ struct loss {
 struct impairment {
     uint64_t delay_ns;
     uint64_t jitter_ns; /* standard deviation; 0 to IMPAIRMENT_JITTER_MAX_NS */
-    /* [0, 1], asked of a packet's jitter with the one before; netem keeps and shows it, yet delays come out uncorrelated:
-     * the place in the table is the correlated number's lowest bits (tabledist: rnd % size). Measured on Linux 6.12 with
-     * 90 % asked, 1,500 packets: -0.02. */
+    /* [0, 1], asked of a packet's jitter with the one before; netem keeps and shows it, yet delays come out
+     * uncorrelated: the place in the table is the correlated number's lowest bits (tabledist: rnd % size). Measured on
+     * Linux 6.12 with 90 % asked, 1,500 packets: -0.02. */
     double correlation;
     enum jitter_shape jitter_shape;
     char *table_file; /* owned; NULL: jitter_shape. A distribution in tc's format (.dist), see distribution.h */

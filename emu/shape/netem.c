@@ -176,20 +176,51 @@ static const char *const tc_shapes[] = {[JITTER_NORMAL] = "normal",
 #define NS_PER_US 1e3
 #define TABLE_ENDING ".dist"
 
-static size_t name_length(const char *name)
+/* As one word of a shell's and of tc's batch files. */
+static void print_word(FILE *out, const char *text, size_t length)
 {
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:@%+=,";
+    if (length && strspn(text, plain) >= length) {
+        fprintf(out, "%.*s", (int)length, text);
+        return;
+    }
+    fputc('\'', out);
+    for (size_t i = 0; i < length; i++)
+        fputs(text[i] == '\'' ? "'\\''" : (char[]){text[i], '\0'}, out);
+    fputc('\'', out);
+}
+
+/* Where the name begins in a path. */
+static const char *name_in(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void print_table(FILE *out, const char *file)
+{
+    const char *name = name_in(file);
     size_t length = strlen(name), ending = strlen(TABLE_ENDING);
     bool ends = length > ending && !strcmp(name + length - ending, TABLE_ENDING);
-    return ends ? length - ending : length;
+    fputs(" distribution ", out);
+    print_word(out, name, ends ? length - ending : length);
+}
+
+void netem_print_tc_environment(FILE *out, const struct impairment *impairment)
+{
+    const char *file = impairment->jitter_ns ? impairment->table_file : NULL, *name = file ? name_in(file) : NULL;
+    if (!file)
+        return;
+    fputs("TC_LIB_DIR=", out);
+    print_word(out, name == file ? "." : file, name == file ? 1 : name - file == 1 ? 1 : (size_t)(name - file) - 1);
+    fputc(' ', out);
 }
 
 /* tc's own tables have the same shapes, drawn at other points; without a table jitter is uniform over +- its value. tc
  * up to 6.1 rounds times to whole microseconds and does not know ns. */
 static void print_delay(FILE *out, const struct impairment *impairment)
 {
-    const char *file = impairment->table_file, *shape = tc_shapes[impairment->jitter_shape];
-    if (file)
-        shape = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+    const char *file = impairment->table_file, *shape = file ? file : tc_shapes[impairment->jitter_shape];
     double jitter_ns = shape ? impairment->jitter_ns : sqrt(3) * impairment->jitter_ns;
     fprintf(out, " delay %.3fus", impairment->delay_ns / NS_PER_US);
     if (!impairment->jitter_ns)
@@ -197,8 +228,10 @@ static void print_delay(FILE *out, const struct impairment *impairment)
     fprintf(out, " %.3fus", jitter_ns / NS_PER_US);
     if (impairment->correlation > 0)
         fprintf(out, " %.15g%%", 100 * impairment->correlation);
-    if (shape)
-        fprintf(out, " distribution %.*s", (int)name_length(shape), shape);
+    if (file)
+        print_table(out, file);
+    else if (shape)
+        fprintf(out, " distribution %s", shape);
 }
 
 void netem_print_tc(FILE *out, const struct impairment *impairment)

@@ -20,5 +20,7 @@ int netem_parse(const struct nlattr *options, struct impairment *impairment, str
  * times in whole us (tc up to 6.1), tc's own tables, no seed (unknown to tc before 6.6). A table file is named as tc
  * wants it: without folder (TC_LIB_DIR in tc's environment) and without ".dist". */
 void netem_print_tc(FILE *out, const struct impairment *impairment);
+/* "TC_LIB_DIR=FOLDER " where tc needs it to find the table; else nothing. */
+void netem_print_tc_environment(FILE *out, const struct impairment *impairment);
 
 #endif

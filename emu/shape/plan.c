@@ -179,14 +179,16 @@ static int add_class(struct build *build, size_t path)
                         CLASS_BYTE_PER_S / 1000, CLASS_BYTE_PER_S / 1000, CLASS_QUANTUM));
 }
 
-static char *netem_words(const struct impairment *impairment)
+/* What print writes, allocated; NULL out of memory. */
+static char *words_of(void (*print)(FILE *out, const struct impairment *impairment),
+                      const struct impairment *impairment)
 {
     char *words = NULL;
     size_t size;
     FILE *out = open_memstream(&words, &size);
     if (!out)
         return NULL;
-    netem_print_tc(out, impairment);
+    print(out, impairment);
     if (fclose(out)) {
         free(words);
         return NULL;
@@ -216,11 +218,13 @@ static int add_netem(struct build *build, size_t path)
     distribution_free(&distribution);
     if (rc)
         return rc;
-    char *words = netem_words(impairment);
-    rc = !words ? no_memory(build)
-                : say(build, step,
-                      asprintf(&step->tc, "tc qdisc add dev %s parent %x:%zx handle %x: %s", build->device, PLAN_HANDLE,
-                               path + 1, own, words));
+    char *words = words_of(netem_print_tc, impairment);
+    char *environment = words_of(netem_print_tc_environment, impairment);
+    rc = !words || !environment ? no_memory(build)
+                                : say(build, step,
+                                      asprintf(&step->tc, "%stc qdisc add dev %s parent %x:%zx handle %x: %s",
+                                               environment, build->device, PLAN_HANDLE, path + 1, own, words));
+    free(environment);
     free(words);
     return rc;
 }

@@ -5,7 +5,11 @@
  *   root      htb, handle PLAN_HANDLE, default 0: what no filter matches leaves unshaped and unqueued by us
  *   class k   one per path, htb class PLAN_HANDLE:k with a rate far above every link (it only sorts)
  *   leaf k    netem, handle PLAN_HANDLE + k
- *   filters   u32 on the destination (egress) or source (ingress) prefix: IPv4 and IPv6 have priorities of their own
+ *   filters   u32 on the destination (egress) or source (ingress) prefix: IPv4 and IPv6 have priorities of their own,
+ *             the longest prefix is tried first
+ *
+ * Filters are tried one after the other, also for packets that none matches: 5 to 10 ns each (measured on a virtual
+ * machine), so that 1000 prefixes cost every packet of the device 5 to 10 us of processor time.
  */
 #ifndef LONGHAUL_PLAN_H
 #define LONGHAUL_PLAN_H

@@ -154,13 +154,28 @@ static bool same_class(const struct nlattr *ours, const struct nlattr *tcs)
     return !memcmp(&a, &b, sizeof a);
 }
 
+/* Distance from decile 5 to 9 over that from 1 to 5, which no scale and no middle changes. */
+static double skew(const struct nlattr *table)
+{
+    const int16_t *entries = nla_data(table);
+    int count = nla_len(table) / (int)sizeof *entries;
+    double low = entries[count / 10], middle = entries[count / 2], high = entries[count * 9 / 10];
+    return (high - middle) / (middle - low);
+}
+
+/* tc's own tables were drawn; ours are computed, and scaled to a deviation of 1. */
+static bool same_shape(const struct nlattr *ours, const struct nlattr *tcs)
+{
+    return nla_len(ours) == nla_len(tcs) && fabs(skew(ours) / skew(tcs) - 1) < 0.02;
+}
+
 static bool same(enum scope scope, const struct nlattr *ours, const struct nlattr *tcs)
 {
     int type = nla_type(ours);
     if ((scope == SCOPE_TOP && type == TCA_KIND) || (scope == SCOPE_ACTION && type == TCA_ACT_KIND))
         return !strcmp(nla_get_string((struct nlattr *)ours), nla_get_string((struct nlattr *)tcs));
-    if (scope == SCOPE_NETEM && type == TCA_NETEM_DELAY_DIST) /* the same shape at other points */
-        return nla_len(tcs) > 0 && nla_len(ours) > 0;
+    if (scope == SCOPE_NETEM && type == TCA_NETEM_DELAY_DIST)
+        return same_shape(ours, tcs);
     if (scope == SCOPE_NETEM && (type == TCA_NETEM_LATENCY64 || type == TCA_NETEM_JITTER64))
         return llabs((long long)(nla_get_u64((struct nlattr *)ours) - nla_get_u64((struct nlattr *)tcs))) < 1000;
     if (scope == SCOPE_HTB && type == TCA_HTB_PARMS)
@@ -293,6 +308,9 @@ static const struct {
       .duplicate = 0.01,
       .rate_byte_per_s = 12500},
      {"10.2.0.0/15"}},
+    {PLAN_EGRESS,
+     {.delay_ns = 10650000, .jitter_ns = 495000, .jitter_shape = JITTER_PARETO, .rate_byte_per_s = 125000000},
+     {"10.2.0.0/16"}},
     {PLAN_INGRESS, {.delay_ns = 10650000, .rate_byte_per_s = 125000000}, {"10.2.0.0/16", "fd00:2::/33"}},
 };
 
@@ -308,6 +326,83 @@ START_TEST(what_tc_sends_for_the_same_words)
     ck_assert_msg(!impairment_check(&path.impairment, &err), "%s", err.text);
     two_devices_and_a_monitor();
     run_both(&wish);
+}
+END_TEST
+
+enum { PATHS = 8 };
+/* The path that each address goes by is the one of the longest prefix that holds it. */
+static const struct {
+    const char *prefix, *address;
+} paths[PATHS] = {
+    {"0.0.0.0/0", "192.0.2.1"},
+    {"10.1.0.0/16", "10.1.9.9"},
+    {"10.1.2.3", "10.1.2.3"},
+    {"10.0.0.0/7", "11.255.0.1"},
+    {"fd00::/8", "fd01::1"},
+    {"fd00:1::/33", "fd00:1:7fff::1"},
+    {"fd00:1:0:0:8000::/65", "fd00:1::8000:0:0:1"},
+    {"fd00:1::5", "fd00:1::5"},
+};
+
+static void send_one(const char *address)
+{
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons(9)};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons(9)};
+    bool wide = strchr(address, ':');
+    int sock = socket(wide ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(inet_pton(wide ? AF_INET6 : AF_INET, address, wide ? (void *)&six.sin6_addr : &four.sin_addr), 1);
+    ssize_t sent = wide ? sendto(sock, "x", 1, 0, (struct sockaddr *)&six, sizeof six)
+                        : sendto(sock, "x", 1, 0, (struct sockaddr *)&four, sizeof four);
+    ck_assert_msg(sent == 1, "%s: %s", address, strerror(errno));
+    close(sock);
+}
+
+static long packets_of_class(size_t path)
+{
+    char command[128], line[256];
+    long packets = -1;
+    snprintf(command, sizeof command, "tc -s class show dev dev0 classid %x:%zx", PLAN_HANDLE, path + 1);
+    FILE *tc = popen(command, "re");
+    ck_assert_ptr_nonnull(tc);
+    while (fgets(line, sizeof line, tc))
+        sscanf(line, " Sent %*s bytes %ld pkt", &packets);
+    pclose(tc);
+    return packets;
+}
+
+static void run_all(const struct wish *wish)
+{
+    struct plan plan;
+    struct err err = {""};
+    ck_assert_msg(!plan_build(wish, (int)if_nametoindex("dev0"), 0, &plan, &err), "%s", err.text);
+    for (size_t i = 0; i < plan.count; i++)
+        shell(plan.steps[i].tc);
+    plan_free(&plan);
+}
+
+/* Addresses in turn: the k-th gets k + 1 packets. */
+START_TEST(the_longest_prefix_wins)
+{
+    struct err err = {""};
+    struct prefix prefixes[PATHS];
+    struct path all[PATHS];
+    struct wish wish = {.device = "dev0", .path_count = PATHS, .paths = all};
+    for (size_t i = 0; i < PATHS; i++) {
+        ck_assert_int_eq(prefix_parse(paths[i].prefix, &prefixes[i], &err), 0);
+        all[i] = (struct path){.name = (char *)paths[i].prefix, .prefix_count = 1, .prefixes = &prefixes[i]};
+        impairment_init(&all[i].impairment);
+    }
+    two_devices_and_a_monitor();
+    shell("sysctl -q -w net.ipv6.conf.dev0.router_solicitations=0; ip link set dev1 up && ip link set dev0 arp off && "
+          "ip addr add 198.51.100.1/24 dev dev0 && ip route add default dev dev0 && "
+          "ip addr add fd99::1/64 dev dev0 nodad && ip -6 route add default dev dev0");
+    run_all(&wish);
+    for (size_t i = 0; i < PATHS; i++)
+        for (size_t k = 0; k <= i; k++)
+            send_one(paths[i].address);
+    for (size_t i = 0; i < PATHS; i++)
+        ck_assert_msg(packets_of_class(i) == (long)i + 1, "%s: %ld packets of %zu", paths[i].prefix,
+                      packets_of_class(i), i + 1);
 }
 END_TEST
 
@@ -327,5 +422,6 @@ int main(void)
     TCase *tests = tcase_create("bytes");
     tcase_set_timeout(tests, 600);
     tcase_add_loop_test(tests, what_tc_sends_for_the_same_words, 0, sizeof wishes / sizeof *wishes);
+    tcase_add_test(tests, the_longest_prefix_wins);
     return run_cases("emu-bytes", tests);
 }

@@ -109,6 +109,25 @@ START_TEST(the_normal_table_is_normal)
 }
 END_TEST
 
+/* Deciles 1, 5 and 9 of the tables that iproute2 installs (normal.dist, pareto.dist, paretonormal.dist of 6.1),
+ * whatever the scale and the middle. */
+START_TEST(shapes_are_those_of_iproute2)
+{
+    static const double deciles[][3] = {[JITTER_NORMAL] = {-1.282, 0.000, 1.281},
+                                        [JITTER_PARETO] = {-0.619, -0.320, 0.872},
+                                        [JITTER_PARETONORMAL] = {-0.785, -0.240, 0.974}};
+    const double *theirs = deciles[_i];
+    struct distribution ours;
+    struct err err;
+    ck_assert_int_eq(distribution_of_shape((enum jitter_shape)_i, &ours, &err), 0);
+    double low = ours.table[ours.count / 10], middle = ours.table[ours.count / 2],
+           high = ours.table[ours.count * 9 / 10];
+    double skew = (high - middle) / (middle - low), expected = (theirs[2] - theirs[1]) / (theirs[1] - theirs[0]);
+    ck_assert_msg(fabs(skew / expected - 1) < 0.01, "shape %d: %g, tc's %g", _i, skew, expected);
+    distribution_free(&ours);
+}
+END_TEST
+
 /* Pareto of shape 3, x >= 1, cut off at c: mean 3/2 - 1/(2 c^2), mean square 3 - 2/c. c stands 4 sd above the mean. */
 START_TEST(the_pareto_table_is_pareto_cut_at_4_sd)
 {
@@ -158,14 +177,29 @@ END_TEST
 
 static const char *const bad_tables[][2] = {
     {"", ":1:1: 0 numbers"},
-    {"5\n", ":1:1: 1 numbers"},
+    {"5\n", ":2:1: 1 numbers"},
+    {"# 1 2 3\n# 4\n5 # 6", ":3:6: 1 numbers"},
     {"1 2\n3 x\n", ":2:3: 'x"},
     {"1 40000\n", ":1:3: 40000"},
     {"1.5 2\n", ":1:1: '1.5"},
     {"1 2 -40000", ":1:5: "},
     {"1 99999999999999999999", ":1:3"},
-    {"0x10 3", ":1:1: '0x10"},
+    {"0x10 3", ":1:1: '0x10' is no"},
+    {"1 2\n 3 -\n", ":2:4: '-' is no"},
+    {"1 2\v3", ":1:3: '2"},
 };
+
+START_TEST(what_is_no_text_is_no_table)
+{
+    struct distribution distribution;
+    struct err err = {""};
+    ck_assert_int_eq(distribution_read("/dev/zero", &distribution, &err), -EINVAL);
+    ck_assert_msg(strstr(err.text, "/dev/zero is no table") != NULL, "%s", err.text);
+    ck_assert_int_eq(distribution_read("/", &distribution, &err), -EINVAL);
+    ck_assert_int_eq(distribution_read("/nowhere/x.dist", &distribution, &err), -ENOENT);
+    ck_assert_ptr_null(distribution.table);
+}
+END_TEST
 
 START_TEST(a_bad_table_file_is_refused)
 {
@@ -218,6 +252,9 @@ static const struct {
     {{.limit_packets = 0, .rate_byte_per_s = 1}, "queue limit of 0"},
     {{.corrupt = 1.5, .limit_packets = 1, .rate_byte_per_s = 1}, "corruption of 1.5"},
     {{.loss = {LOSS_GILBERT_ELLIOTT, 0.9, 9, 1, 1, 0}, .limit_packets = 1, .rate_byte_per_s = 1}, "at most 1"},
+    {{.loss = {.kind = LOSS_INDEPENDENT, .ratio = 1e-11}, .limit_packets = 1, .rate_byte_per_s = 1}, "1 in 2^32"},
+    {{.loss = {LOSS_GILBERT_ELLIOTT, 1e-6, 1e-12, 1e-6, 1, 0}, .limit_packets = 1, .rate_byte_per_s = 1},
+     "shorter bursts"},
     {{.delay_ns = UINT64_C(2000000000000000), .limit_packets = 1, .rate_byte_per_s = 1}, "1000000 s"},
 };
 
@@ -275,6 +312,35 @@ START_TEST(the_longest_prefix_is_matched_first)
 }
 END_TEST
 
+static const struct {
+    const char *file, *environment, *word;
+} tables[] = {
+    {"/srv/a.dist", "TC_LIB_DIR=/srv tc qdisc add dev ", " distribution a rate "},
+    {"/a.dist.dist", "TC_LIB_DIR=/ tc ", " distribution a.dist rate "},
+    {"a", "TC_LIB_DIR=. tc ", " distribution a rate "},
+    {"/my tables/it's.dist", "TC_LIB_DIR='/my tables' tc ", " distribution 'it'\\''s' rate "},
+};
+
+/* tc looks for FOLDER/NAME.dist; the words are a shell's. */
+START_TEST(a_table_is_named_as_tc_wants_it)
+{
+    struct impairment it;
+    char *words = NULL;
+    size_t size;
+    FILE *out = open_memstream(&words, &size);
+    impairment_init(&it);
+    it.delay_ns = it.jitter_ns = 1000000;
+    it.table_file = (char *)tables[_i].file;
+    netem_print_tc_environment(out, &it);
+    fputs("tc qdisc add dev eth0 ", out);
+    netem_print_tc(out, &it);
+    fclose(out);
+    ck_assert_msg(!strncmp(words, tables[_i].environment, strlen(tables[_i].environment)), "%s", words);
+    ck_assert_msg(strstr(words, tables[_i].word) != NULL, "%s", words);
+    free(words);
+}
+END_TEST
+
 START_TEST(a_prefix_has_one_path)
 {
     static const char *const texts[] = {"10.1.0.0/16", "10.1.0.0/16"};
@@ -299,9 +365,12 @@ int main(void)
     tcase_add_loop_test(tests, the_limit_holds_twice_the_bdp, 0, sizeof limits_s / sizeof *limits_s);
     tcase_add_loop_test(tests, tables_have_mean_0_and_deviation_1, JITTER_NORMAL, JITTER_UNIFORM + 1);
     tcase_add_test(tests, the_normal_table_is_normal);
+    tcase_add_loop_test(tests, shapes_are_those_of_iproute2, JITTER_NORMAL, JITTER_PARETONORMAL + 1);
     tcase_add_test(tests, the_pareto_table_is_pareto_cut_at_4_sd);
     tcase_add_test(tests, a_table_file_is_taken_as_it_is);
     tcase_add_loop_test(tests, a_bad_table_file_is_refused, 0, sizeof bad_tables / sizeof *bad_tables);
+    tcase_add_test(tests, what_is_no_text_is_no_table);
+    tcase_add_loop_test(tests, a_table_is_named_as_tc_wants_it, 0, sizeof tables / sizeof *tables);
     tcase_add_loop_test(tests, netem_there_and_back, 0, 2);
     tcase_add_loop_test(tests, the_impossible_is_refused, 0, sizeof impossible / sizeof *impossible);
     tcase_add_test(tests, clamped_is_the_tail);
