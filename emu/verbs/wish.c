@@ -1,8 +1,10 @@
 #include "emu/verbs/wish.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "configs/units.h"
 #include "emu/host/device.h"
@@ -240,11 +242,33 @@ static int towards_here(void *context, const struct prefix *prefix, char device[
     return rc;
 }
 
+/* netem has a seed since Linux 6.4 and takes it without a word before. */
+static int note_seed(struct wishes *wishes, struct err *err)
+{
+    struct utsname kernel;
+    unsigned major = 0, minor = 0;
+    bool seeded = false;
+    for (size_t i = 0; i < wishes->count; i++)
+        for (size_t k = 0; k < wishes->wishes[i].path_count; k++)
+            seeded |= wishes->wishes[i].paths[k].impairment.seed_given;
+    if (!seeded || uname(&kernel) || sscanf(kernel.release, "%u.%u", &major, &minor) != 2)
+        return 0;
+    if (major > 6 || (major == 6 && minor >= 4))
+        return 0;
+    return wishes_note(wishes, err,
+                       "this kernel (%s) takes no seed (Linux 6.4 does): jitter and losses differ from run to run",
+                       kernel.release);
+}
+
 int wishes_resolve(const struct wish_arguments *arguments, struct netlink *netlink, struct wishes *wishes,
                    struct err *err)
 {
     const struct wish_lookups here = {netlink, addresses_here, towards_here};
-    return wishes_resolve_with(arguments, &here, wishes, err);
+    int rc = wishes_resolve_with(arguments, &here, wishes, err);
+    rc = rc ? rc : note_seed(wishes, err);
+    if (rc)
+        wishes_free(wishes);
+    return rc;
 }
 
 void wishes_free(struct wishes *wishes)

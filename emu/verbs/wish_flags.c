@@ -82,6 +82,17 @@ static int note_loss(const struct wish_arguments *arguments, const struct impair
     return wishes_note(wishes, err, "%s", WISH_NOTE_GSO);
 }
 
+static int note_jitter(const struct impairment *impairment, struct wishes *wishes, struct err *err)
+{
+    const char *file = impairment->table_file, *dot = file ? strrchr(file, '.') : NULL;
+    int rc = 0;
+    if (impairment->correlation > 0)
+        rc = wishes_note(wishes, err, WISH_NOTE_CORRELATION);
+    if (!rc && file && (!dot || strcmp(dot, ".dist") != 0))
+        rc = wishes_note(wishes, err, "by hand, tc would look for %s.dist", file);
+    return rc;
+}
+
 static int refuse_nothing(const struct wish_arguments *arguments, const struct impairment *impairment, struct err *err)
 {
     bool nothing = does_nothing(impairment);
@@ -110,6 +121,7 @@ int wishes_of_flags(const struct wish_arguments *arguments, const struct wish_lo
     rc = rc ? rc : name_path(&path, err);
     rc = rc ? rc : wishes_add_path(arguments, lookups, &path, false, wishes, err);
     rc = rc ? rc : note_times(&path.impairment, wishes, err);
+    rc = rc ? rc : note_jitter(&path.impairment, wishes, err);
     rc = rc ? rc : note_loss(arguments, &path.impairment, wishes, err);
     wish_path_free(&path);
     return rc;

@@ -34,6 +34,10 @@ int wishes_of_scenario(const struct wish_arguments *arguments, const struct wish
     "loss hits segments of up to 64 kB as one packet where the device offloads segmentation; --gso-off makes them "    \
     "single packets"
 
+#define WISH_NOTE_CORRELATION                                                                                          \
+    "netem keeps the correlation but draws from the lowest bits of a correlated number: delays come out uncorrelated " \
+    "(measured on Linux 6.12: 90 %% asked, -2 %% there)"
+
 /* Adds a note. 0 or -ENOMEM. */
 int wishes_note(struct wishes *wishes, struct err *err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Adds the path, copied, to the wishes of the devices that its prefixes leave by. divide: several devices share its

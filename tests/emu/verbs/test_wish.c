@@ -42,6 +42,7 @@ START_TEST(takes_the_usual)
     ck_assert(!it->seed_given && !it->limit_given);
     ck_assert(command_noted(&wishes, "the RTT is longer by 100 ms, its jitter 14.14 ms sd"));
     ck_assert(command_noted(&wishes, "--gso-off"));
+    ck_assert(command_noted(&wishes, "uncorrelated"));
     /* twice the bandwidth-delay product, at the very least */
     ck_assert_double_gt(it->limit_packets, 2 * 0.05 * 1.25e9 / 1514);
     wishes_free(&wishes);
@@ -172,9 +173,15 @@ START_TEST(takes_a_table)
     write_file("good.dist", "# a table\n-8192 0 8192\n");
     write_file("bad.dist", "1 2\nx\n");
     struct wishes wishes = command_wishes(BASE "--delay 1ms --jitter 5ms --jitter-table ./good.dist", NULL);
+    ck_assert(!command_noted(&wishes, "tc would look for"));
     snprintf(line, sizeof line, "%s/good.dist", full);
     ck_assert_str_eq(only(&wishes)->table_file, line);
     wishes_free(&wishes);
+    ck_assert_int_eq(rename("good.dist", "good"), 0);
+    wishes = command_wishes(BASE "--delay 1ms --jitter 5ms --jitter-table good", NULL);
+    ck_assert(command_noted(&wishes, "/good.dist") && command_noted(&wishes, "tc would look for"));
+    wishes_free(&wishes);
+    ck_assert_int_eq(rename("good", "good.dist"), 0);
     command_refused(BASE "--delay 1ms --jitter 1ms --jitter-table bad.dist", NULL, -EINVAL,
                     "--jitter-table: bad.dist:2:1", "");
     command_refused(BASE "--delay 1ms --jitter 1ms --jitter-table none.dist", NULL, -ENOENT,
