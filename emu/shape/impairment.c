@@ -242,9 +242,10 @@ char *impairment_text(const struct impairment *impairment)
         return NULL;
     fprintf(out, "%s one way", units_format(impairment->delay_ns / NS_PER_S, DIM_TIME, 10, text, sizeof text));
     if (impairment->jitter_ns) {
-        fprintf(out, ", jitter %s one way (sd, %s)",
+        const char *table = impairment->table_file;
+        fprintf(out, ", jitter %s one way (%s %s)",
                 units_format(impairment->jitter_ns / NS_PER_S, DIM_TIME, 10, text, sizeof text),
-                impairment->table_file ? impairment->table_file : shape_names[impairment->jitter_shape]);
+                table ? "times the table" : "sd,", table ? table : shape_names[impairment->jitter_shape]);
         print_ratio(out, "correlation", impairment->correlation);
     }
     print_loss(out, &impairment->loss);

@@ -39,7 +39,8 @@ struct loss {
 
 struct impairment {
     uint64_t delay_ns;
-    uint64_t jitter_ns; /* standard deviation; 0 to IMPAIRMENT_JITTER_MAX_NS */
+    uint64_t jitter_ns; /* standard deviation (with a table_file: times that of the table); 0 to
+                         * IMPAIRMENT_JITTER_MAX_NS */
     /* [0, 1], asked of a packet's jitter with the one before; netem keeps and shows it, yet delays come out
      * uncorrelated: the place in the table is the correlated number's lowest bits (tabledist: rnd % size). Measured on
      * Linux 6.12 with 90 % asked, 1,500 packets: -0.02. */

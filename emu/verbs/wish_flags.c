@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/shape/distribution.h"
 #include "emu/verbs/wish_parts.h"
 
 #define NS_PER_S 1e9
@@ -59,11 +60,32 @@ static int name_path(struct path *path, struct err *err)
     return err_set(err, ENOMEM, "out of memory");
 }
 
+/* Mean and deviation of what is drawn, in units of the jitter: 0 and 1 unless a table says otherwise. */
+static int find_moments(const struct impairment *impairment, double *mean, double *sd, struct err *err)
+{
+    struct distribution table;
+    *mean = 0;
+    *sd = 1;
+    if (!impairment->table_file)
+        return 0;
+    int rc = distribution_read(impairment->table_file, &table, err);
+    if (rc)
+        return rc;
+    distribution_moments(&table, mean, sd);
+    distribution_free(&table);
+    return 0;
+}
+
 static int note_times(const struct impairment *impairment, struct wishes *wishes, struct err *err)
 {
     char delay[32], jitter[32];
-    units_format(2 * (double)impairment->delay_ns / NS_PER_S, DIM_TIME, 6, delay, sizeof delay);
-    units_format(M_SQRT2 * (double)impairment->jitter_ns / NS_PER_S, DIM_TIME, 4, jitter, sizeof jitter);
+    double mean, sd, jitter_s = (double)impairment->jitter_ns / NS_PER_S;
+    int rc = find_moments(impairment, &mean, &sd, err);
+    if (rc)
+        return rc;
+    units_format(2 * fmax(0, (double)impairment->delay_ns / NS_PER_S + mean * jitter_s), DIM_TIME, 6, delay,
+                 sizeof delay);
+    units_format(M_SQRT2 * sd * jitter_s, DIM_TIME, 4, jitter, sizeof jitter);
     if (!impairment->delay_ns)
         return wishes_note(wishes, err, "one way only: the way back is shaped at the other end");
     if (!impairment->jitter_ns)
@@ -73,6 +95,27 @@ static int note_times(const struct impairment *impairment, struct wishes *wishes
                        jitter);
 }
 
+static int note_table(const struct impairment *impairment, struct wishes *wishes, struct err *err)
+{
+    double mean, sd;
+    const char *file = impairment->table_file, *dot = strrchr(file, '.');
+    int rc = find_moments(impairment, &mean, &sd, err);
+    rc = rc ? rc
+            : wishes_note(wishes, err, "%s: of --jitter, its mean is %.3g and its deviation %.3g (0 and 1: as asked)",
+                          file, mean, sd);
+    if (!rc && (!dot || strcmp(dot, ".dist") != 0))
+        rc = wishes_note(wishes, err, "by hand, tc would look for %s.dist", file);
+    return rc;
+}
+
+static int note_jitter(const struct impairment *impairment, struct wishes *wishes, struct err *err)
+{
+    int rc = 0;
+    if (impairment->correlation > 0)
+        rc = wishes_note(wishes, err, WISH_NOTE_CORRELATION);
+    return rc || !impairment->table_file ? rc : note_table(impairment, wishes, err);
+}
+
 static int note_loss(const struct wish_arguments *arguments, const struct impairment *impairment, struct wishes *wishes,
                      struct err *err)
 {
@@ -80,17 +123,6 @@ static int note_loss(const struct wish_arguments *arguments, const struct impair
     if (impairment->loss.kind == LOSS_NONE || ingress || arguments->texts[WISH_GSO_OFF])
         return 0;
     return wishes_note(wishes, err, "%s", WISH_NOTE_GSO);
-}
-
-static int note_jitter(const struct impairment *impairment, struct wishes *wishes, struct err *err)
-{
-    const char *file = impairment->table_file, *dot = file ? strrchr(file, '.') : NULL;
-    int rc = 0;
-    if (impairment->correlation > 0)
-        rc = wishes_note(wishes, err, WISH_NOTE_CORRELATION);
-    if (!rc && file && (!dot || strcmp(dot, ".dist") != 0))
-        rc = wishes_note(wishes, err, "by hand, tc would look for %s.dist", file);
-    return rc;
 }
 
 static int refuse_nothing(const struct wish_arguments *arguments, const struct impairment *impairment, struct err *err)

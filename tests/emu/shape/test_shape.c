@@ -321,6 +321,27 @@ static const struct {
     {"/my tables/it's.dist", "TC_LIB_DIR='/my tables' tc ", " distribution 'it'\\''s' rate "},
 };
 
+/* A table's deviation is its own: only the shapes' is the jitter. */
+START_TEST(words_say_what_the_figures_are)
+{
+    struct impairment it;
+    impairment_init(&it);
+    it.delay_ns = 10650000;
+    it.jitter_ns = 495000;
+    it.jitter_shape = JITTER_PARETO;
+    char *text = impairment_text(&it);
+    ck_assert_str_eq(text, "10.65 ms one way, jitter 495 us one way (sd, pareto), no rate limit");
+    free(text);
+    it.table_file = (char *)"/srv/a.dist";
+    it.rate_byte_per_s = 125000000;
+    it.loss = (struct loss){LOSS_GILBERT_ELLIOTT, 0.01, 0.0101, 0.1, 0.5, 0};
+    text = impairment_text(&it);
+    ck_assert_str_eq(text, "10.65 ms one way, jitter 495 us one way (times the table /srv/a.dist), loss 1 % in bursts "
+                           "of 10 packets (of which 50 % are lost), 1 Gb/s");
+    free(text);
+}
+END_TEST
+
 /* tc looks for FOLDER/NAME.dist; the words are a shell's. */
 START_TEST(a_table_is_named_as_tc_wants_it)
 {
@@ -370,6 +391,7 @@ int main(void)
     tcase_add_test(tests, a_table_file_is_taken_as_it_is);
     tcase_add_loop_test(tests, a_bad_table_file_is_refused, 0, sizeof bad_tables / sizeof *bad_tables);
     tcase_add_test(tests, what_is_no_text_is_no_table);
+    tcase_add_test(tests, words_say_what_the_figures_are);
     tcase_add_loop_test(tests, a_table_is_named_as_tc_wants_it, 0, sizeof tables / sizeof *tables);
     tcase_add_loop_test(tests, netem_there_and_back, 0, 2);
     tcase_add_loop_test(tests, the_impossible_is_refused, 0, sizeof impossible / sizeof *impossible);

@@ -174,6 +174,9 @@ START_TEST(takes_a_table)
     write_file("bad.dist", "1 2\nx\n");
     struct wishes wishes = command_wishes(BASE "--delay 1ms --jitter 5ms --jitter-table ./good.dist", NULL);
     ck_assert(!command_noted(&wishes, "tc would look for"));
+    /* -1, 0 and 1: sqrt(2/3), so 5 ms x sqrt 2 x sqrt(2/3) */
+    ck_assert(command_noted(&wishes, "its mean is 0 and its deviation 0.816"));
+    ck_assert(command_noted(&wishes, "longer by 2 ms, its jitter 5.774 ms sd"));
     snprintf(line, sizeof line, "%s/good.dist", full);
     ck_assert_str_eq(only(&wishes)->table_file, line);
     wishes_free(&wishes);
