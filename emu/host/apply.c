@@ -51,9 +51,14 @@ static bool has_earlier(const struct transaction *it)
     return it->recorded && it->old.complete;
 }
 
+static bool earlier_here(const struct transaction *it)
+{
+    return has_earlier(it) && it->old.wish.at == it->wish->at;
+}
+
 static bool same_side(const struct transaction *it)
 {
-    return has_earlier(it) && it->old.wish.at == it->wish->at && it->standing;
+    return earlier_here(it) && it->standing;
 }
 
 static int check_foreign(const struct transaction *it, const struct snapshot *now, bool take_over, struct err *err)
@@ -61,7 +66,15 @@ static int check_foreign(const struct transaction *it, const struct snapshot *no
     bool ingress = it->wish->at == PLAN_INGRESS;
     const struct entry *stands = ingress ? snapshot_ingress(now) : snapshot_root(now);
     char text[96];
-    if (!stands || it->standing || (it->recorded && !it->old.complete))
+    /* An apply of ours that was cut off before its first filter. */
+    bool bare = ingress && it->recorded && !it->old.complete && it->old.wish.at == it->wish->at && now->count <= 1 &&
+                !snapshot_equal(now, &it->old.before, NULL, 0);
+    if (undo_is_shared(now, it->wish->at))
+        return err_set(
+            err, EEXIST,
+            "%s: filters that are not this tool's are in its ingress qdisc beside ours; remove them, or clear",
+            it->device.name);
+    if (!stands || it->standing || bare)
         return 0;
     entry_text(stands, text, sizeof text);
     if (!take_over)
@@ -110,8 +123,13 @@ static int copy_snapshot(const struct snapshot *from, struct snapshot *to, struc
 static int find_before(struct netlink *netlink, struct transaction *it, struct err *err)
 {
     struct record *record = &it->record;
-    if (same_side(it))
+    /* Also where the tree was deleted by hand meanwhile: the offloads are still as we left them. */
+    bool was_off = earlier_here(it) && it->old.wish.gso_off;
+    if (was_off)
         record->offloads_before = it->old.offloads_before;
+    int rc = was_off ? 0 : device_offloads(it->device.name, &record->offloads_before, err);
+    if (rc)
+        return rc;
     if (same_side(it))
         return copy_snapshot(&it->old.before, &record->before, err);
     if (it->standing) {
@@ -133,6 +151,8 @@ static int write_record(struct transaction *it, bool complete, struct err *err)
 static int start_watcher(struct transaction *it, int64_t expires_boot_ns, struct err *err)
 {
     it->record.expires_boot_ns = expires_boot_ns;
+    it->record.watcher = 0;
+    it->record.watcher_start = 0;
     if (!expires_boot_ns)
         return 0;
     return watch_start(&it->device, expires_boot_ns, &it->record.watcher, &it->record.watcher_start, err);
@@ -140,13 +160,11 @@ static int start_watcher(struct transaction *it, int64_t expires_boot_ns, struct
 
 static int switch_offloads(struct transaction *it, struct err *err)
 {
-    struct offloads off = {.known = true};
-    bool was_off = same_side(it) && it->old.wish.gso_off;
-    int rc = was_off ? 0 : device_offloads(it->device.name, &it->record.offloads_before, err);
-    off.known = it->record.offloads_before.known;
-    if (!rc && it->wish->gso_off)
+    const struct offloads off = {.known = it->record.offloads_before.known};
+    bool was_off = earlier_here(it) && it->old.wish.gso_off;
+    if (it->wish->gso_off)
         return device_set_offloads(it->device.name, &off, err);
-    return rc || !was_off ? rc : device_set_offloads(it->device.name, &it->record.offloads_before, err);
+    return was_off ? device_set_offloads(it->device.name, &it->record.offloads_before, err) : 0;
 }
 
 /* The same paths with the same prefixes: only what their netems do is new. */
@@ -239,12 +257,23 @@ static bool is_already(struct netlink *netlink, const struct transaction *it)
 /* One that was cut off in the middle, or is on the other side, goes first. */
 static int drop_old(struct netlink *netlink, struct transaction *it, struct err *err)
 {
-    bool this_side = it->recorded && it->old.wish.at == it->wish->at;
+    bool this_side = it->recorded && it->old.wish.at == it->wish->at, foreign;
     if (!it->recorded || (it->old.complete && this_side))
         return 0;
-    int rc = undo_record(netlink, &it->device, &it->old, err);
+    int rc = undo_find_foreign(netlink, &it->device, &it->old, &foreign, err);
+    if (!rc)
+        rc =
+            foreign ? undo_rest(netlink, &it->device, &it->old, err) : undo_record(netlink, &it->device, &it->old, err);
     it->standing = it->standing && !this_side;
     return rc;
+}
+
+static bool has_all_filters(struct netlink *netlink, const struct transaction *it)
+{
+    int holder = it->device.ifindex;
+    if (it->wish->at == PLAN_INGRESS && device_ifb_find(netlink, &it->device, &holder, NULL))
+        return false;
+    return !readback_filters(netlink, holder, it->wish, NULL);
 }
 
 /* From here on, undo is needed on failure. */
@@ -254,6 +283,11 @@ static int begin(struct netlink *netlink, struct transaction *it, int64_t expire
     it->begun = true;
     it->outcome = already ? APPLY_ALREADY : same_side(it) ? APPLY_REPLACED : APPLY_DONE;
     it->record.applied_unix_s = already ? it->old.applied_unix_s : (int64_t)time(NULL);
+    if (it->recorded) { /* until the new one is there */
+        it->record.watcher = it->old.watcher;
+        it->record.watcher_start = it->old.watcher_start;
+        it->record.expires_boot_ns = it->old.expires_boot_ns;
+    }
     int rc = drop_old(netlink, it, err);
     rc = rc ? rc : find_before(netlink, it, err);
     rc = rc ? rc : write_record(it, already, err);
@@ -262,14 +296,15 @@ static int begin(struct netlink *netlink, struct transaction *it, int64_t expire
     rc = rc ? rc : write_record(it, already, err);
     if (rc || already)
         return rc;
-    bool changes_only = same_side(it) && same_layout(&it->old.wish, it->wish);
+    bool changes_only = same_side(it) && same_layout(&it->old.wish, it->wish) && has_all_filters(netlink, it);
     return build(netlink, &it->device, it->wish, &it->record.before, changes_only, err);
 }
 
 static int undo(struct netlink *netlink, struct transaction *it, struct err *err)
 {
     int rc = 0;
-    watch_stop(it->record.watcher, it->record.watcher_start);
+    if (!it->recorded || it->record.watcher != it->old.watcher)
+        watch_stop(it->record.watcher, it->record.watcher_start);
     if (it->outcome == APPLY_ALREADY)
         return record_write(&it->old, err);
     if (it->record.before.parts)

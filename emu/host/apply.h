@@ -33,13 +33,15 @@ enum clear_outcome {
     CLEAR_NOTHING,    /* nothing of ours was there */
     CLEAR_DONE,       /* what stood before stands again */
     CLEAR_UNRECORDED, /* ours stood there, but the record is lost or unreadable: deleted; the driver's default stays */
+    CLEAR_GONE,       /* the device went away, and with it what was applied: its record and ifb device are removed */
 };
 
-/* Puts back what stood before. A device that is gone: its record is removed. -EEXIST: somebody replaced our qdisc by
+/* Puts back what stood before. -EEXIST: somebody replaced our qdisc by
  * his own, which is left alone; the record is dropped. */
 int apply_clear(struct netlink *netlink, const char *device, enum clear_outcome *outcome, struct err *err);
 
-/* Names of the devices that a clear would act on: with a record, or with a root of ours. Caller frees names and list.
+/* Names of the devices that a clear would act on: with a record, or with a tree of ours on them or their ifb. Caller
+ * frees names and list.
  */
 int apply_list(struct netlink *netlink, char ***names, size_t *count, struct err *err);
 

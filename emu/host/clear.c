@@ -1,5 +1,6 @@
 /* The way back: clear, expiry, and what apply needs of it. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
@@ -52,43 +53,62 @@ static bool is_our_root(const struct entry *root)
     return root && root->handle == PLAN_HANDLE << 16 && !strcmp(root->name, "htb");
 }
 
-/* The ingress qdisc has no handle to choose: ours holds nothing but filters of our priorities. */
-static bool is_our_ingress(const struct snapshot *snapshot)
+/* The ingress qdisc has no handle to choose: our filters are known by their priorities. */
+static size_t count_ingress_filters(const struct snapshot *snapshot, bool ours)
 {
-    size_t ours = 0;
+    size_t count = 0;
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct entry *entry = &snapshot->entries[i];
-        if (entry->kind != ENTRY_FILTER || TC_H_MAJ(entry->parent) != TC_H_MAJ(TC_H_INGRESS))
-            continue;
-        if (entry->info >> 16 != PLAN_PRIO_IPV4 && entry->info >> 16 != PLAN_PRIO_IPV6)
-            return false;
-        ours++;
+        uint32_t priority = entry->info >> 16;
+        if (entry->kind == ENTRY_FILTER && TC_H_MAJ(entry->parent) == TC_H_MAJ(TC_H_INGRESS))
+            count += (priority == PLAN_PRIO_IPV4 || priority == PLAN_PRIO_IPV6) == ours;
     }
-    return ours > 0;
+    return count;
 }
 
 bool apply_is_ours(const struct snapshot *snapshot, enum plan_at at)
 {
-    return at == PLAN_INGRESS ? snapshot_ingress(snapshot) && is_our_ingress(snapshot)
+    return at == PLAN_INGRESS ? snapshot_ingress(snapshot) && count_ingress_filters(snapshot, true)
                               : is_our_root(snapshot_root(snapshot));
+}
+
+bool undo_is_shared(const struct snapshot *snapshot, enum plan_at at)
+{
+    return at == PLAN_INGRESS && apply_is_ours(snapshot, at) && count_ingress_filters(snapshot, false);
 }
 
 int undo_record(struct netlink *netlink, const struct device *device, const struct record *record, struct err *err)
 {
     int rc = snapshot_restore(netlink, device->ifindex, &record->before, err);
-    if (!rc && record->wish.gso_off)
-        rc = device_set_offloads(device->name, &record->offloads_before, err);
-    if (!rc && record->wish.at == PLAN_INGRESS)
-        rc = device_ifb_close(netlink, device, err);
-    return rc == -ENODEV ? 0 : rc; /* the device went away, and everything with it */
+    return rc == -ENODEV ? 0 : rc ? rc : undo_rest(netlink, device, record, err);
 }
 
-static int delete_qdisc(struct netlink *netlink, int ifindex, const struct entry *qdisc, struct err *err)
+static int delete_entry(struct netlink *netlink, int ifindex, const struct entry *entry, int type, struct err *err)
 {
-    struct nl_msg *message = entry_bare_message(qdisc, RTM_DELQDISC, 0, ifindex);
+    struct nl_msg *message = entry_bare_message(entry, type, 0, ifindex);
     int rc = message ? netlink_send(netlink, &message, 1, NULL, err) : err_set(err, ENOMEM, "out of memory");
     nlmsg_free(message);
     return rc;
+}
+
+/* Our filters leave the ingress qdisc, which others use too. */
+static int delete_our_filters(struct netlink *netlink, const struct device *device, const struct snapshot *now,
+                              struct err *err)
+{
+    int rc = 0;
+    uint32_t gone[2] = {0};
+    for (size_t i = 0; !rc && i < now->count; i++) {
+        struct entry filter = now->entries[i];
+        uint32_t priority = filter.info >> 16;
+        bool ours = filter.kind == ENTRY_FILTER && TC_H_MAJ(filter.parent) == TC_H_MAJ(TC_H_INGRESS) &&
+                    (priority == PLAN_PRIO_IPV4 || priority == PLAN_PRIO_IPV6);
+        if (!ours || gone[priority == PLAN_PRIO_IPV6])
+            continue;
+        gone[priority == PLAN_PRIO_IPV6] = 1;
+        filter.handle = 0; /* all of this priority */
+        rc = delete_entry(netlink, device->ifindex, &filter, RTM_DELTFILTER, err);
+    }
+    return rc ? rc : device_ifb_close(netlink, device, err);
 }
 
 int undo_free_place(struct netlink *netlink, const struct device *device, enum plan_at at, struct err *err)
@@ -98,16 +118,19 @@ int undo_free_place(struct netlink *netlink, const struct device *device, enum p
     if (rc)
         return rc;
     const struct entry *stands = at == PLAN_INGRESS ? snapshot_ingress(&now) : snapshot_root(&now);
-    rc = stands ? delete_qdisc(netlink, device->ifindex, stands, err) : 0;
+    if (undo_is_shared(&now, at))
+        rc = delete_our_filters(netlink, device, &now, err);
+    else
+        rc = stands ? delete_entry(netlink, device->ifindex, stands, RTM_DELQDISC, err) : 0;
     snapshot_free(&now);
     return rc || at != PLAN_INGRESS ? rc : device_ifb_close(netlink, device, err);
 }
 
-/* Somebody put a qdisc of his own where ours was: neither ours nor what stood before. */
-static int check_foreign(struct netlink *netlink, const struct device *device, const struct record *record,
-                         bool *foreign, struct err *err)
+int undo_find_foreign(struct netlink *netlink, const struct device *device, const struct record *record, bool *foreign,
+                      struct err *err)
 {
     struct snapshot now;
+    *foreign = false;
     int rc = snapshot_take(netlink, device->ifindex, record->before.parts, &now, err);
     if (rc)
         return rc;
@@ -115,27 +138,39 @@ static int check_foreign(struct netlink *netlink, const struct device *device, c
     const struct entry *stands = ingress ? snapshot_ingress(&now) : snapshot_root(&now);
     /* Cut off in the middle, ours may have no filters yet. */
     bool bare = ingress && !record->complete && now.count <= 1;
-    *foreign =
-        stands && !bare && !apply_is_ours(&now, record->wish.at) && !snapshot_equal(&now, &record->before, NULL, 0);
-    if (*foreign) {
+    bool same = snapshot_equal(&now, &record->before, NULL, 0);
+    if (undo_is_shared(&now, record->wish.at)) {
+        rc = delete_our_filters(netlink, device, &now, err);
+        *foreign = !rc;
+        if (!rc)
+            err_set(err, EEXIST, "%s: filters that are not ours stay in its ingress qdisc%s; ours are gone",
+                    device->name, snapshot_ingress(&record->before) ? ", so what stood before is not put back" : "");
+    } else if (stands && !bare && !apply_is_ours(&now, record->wish.at) && !same) {
+        *foreign = true;
         char text[96];
         entry_text(stands, text, sizeof text);
         err_set(err, EEXIST, "%s: %s is not ours and is left alone; what this tool remembered of the device is dropped",
                 device->name, text);
     }
     snapshot_free(&now);
-    return 0;
+    return rc;
+}
+
+int undo_rest(struct netlink *netlink, const struct device *device, const struct record *record, struct err *err)
+{
+    int rc = record->wish.gso_off ? device_set_offloads(device->name, &record->offloads_before, err) : 0;
+    if (!rc && record->wish.at == PLAN_INGRESS)
+        rc = device_ifb_close(netlink, device, err);
+    return rc == -ENODEV ? 0 : rc; /* the device went away, and everything with it */
 }
 
 static int clear_recorded(struct netlink *netlink, const struct device *device, const struct record *record,
                           struct err *err)
 {
     bool foreign = false;
-    int rc = check_foreign(netlink, device, record, &foreign, err);
-    if (!rc && !foreign)
-        rc = undo_record(netlink, device, record, err);
-    else if (!rc && record->wish.gso_off)
-        rc = device_set_offloads(device->name, &record->offloads_before, err);
+    int rc = undo_find_foreign(netlink, device, record, &foreign, err);
+    if (!rc)
+        rc = foreign ? undo_rest(netlink, device, record, err) : undo_record(netlink, device, record, err);
     rc = rc ? rc : record_remove(device, err);
     if (!rc)
         watch_stop(record->watcher, record->watcher_start);
@@ -185,6 +220,33 @@ static int clear_device(struct netlink *netlink, const struct device *device, bo
     return rc;
 }
 
+/* The device whose ingress goes through an ifb device of this name; 0: it is none of ours. */
+static int ifb_owner(const char *name)
+{
+    size_t length = strlen(PLAN_IFB_PREFIX);
+    char *end;
+    if (strncmp(name, PLAN_IFB_PREFIX, length) || !name[length])
+        return 0;
+    long owner = strtol(name + length, &end, 10);
+    return *end || owner < 1 || owner > INT_MAX ? 0 : (int)owner;
+}
+
+/* Removes the ifb devices of ours whose device is gone. */
+static int close_orphans(struct netlink *netlink, struct err *err)
+{
+    char name[IF_NAMESIZE];
+    int rc = 0;
+    struct if_nameindex *all = if_nameindex();
+    for (struct if_nameindex *it = all; !rc && it && it->if_index; it++) {
+        struct device gone = {.ifindex = ifb_owner(it->if_name)};
+        if (gone.ifindex && !if_indextoname((unsigned)gone.ifindex, name))
+            rc = device_ifb_close(netlink, &gone, err);
+    }
+    if (all)
+        if_freenameindex(all);
+    return rc;
+}
+
 /* The device does not exist: is there a record of it? */
 static int clear_gone(const char *name, bool *recorded, struct err *err)
 {
@@ -214,11 +276,13 @@ int apply_clear(struct netlink *netlink, const char *name, enum clear_outcome *o
     if (rc != -ENOENT)
         return rc ? rc : clear_device(netlink, &device, false, outcome, err);
     rc = clear_gone(name, &recorded, &gone);
+    if (!rc && recorded)
+        rc = close_orphans(netlink, &gone);
     if (rc) {
         *err = gone;
         return rc;
     }
-    *outcome = CLEAR_DONE;
+    *outcome = CLEAR_GONE;
     return recorded ? 0 : -ENOENT;
 }
 
@@ -233,7 +297,10 @@ static int take_ours(const struct nlmsghdr *answer, void *context, struct err *e
     const struct tcmsg *tc = nlmsg_data(answer);
     char name[IF_NAMESIZE];
     if (tc->tcm_handle != PLAN_HANDLE << 16 || tc->tcm_parent != TC_H_ROOT ||
-        !if_indextoname((unsigned)tc->tcm_ifindex, name) || !strncmp(name, PLAN_IFB_PREFIX, strlen(PLAN_IFB_PREFIX)))
+        !if_indextoname((unsigned)tc->tcm_ifindex, name))
+        return 0;
+    int owner = ifb_owner(name);
+    if (owner && !if_indextoname((unsigned)owner, name))
         return 0;
     for (size_t i = 0; i < listing->count; i++)
         if (!strcmp(listing->names[i], name))

@@ -38,6 +38,9 @@ static int open_folder(bool make, int *folder, struct err *err)
 {
     struct stat status;
     const char *path = folder_path();
+    if (*path != '/')
+        return err_set(err, EINVAL, "LONGHAUL_EMU_STATE=%s: the expiry looks from another folder; give a path from /",
+                       path);
     if (make && mkdir(path, 0700) && errno != EEXIST)
         return folder_failed(errno, err);
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,6 +1,7 @@
 /* What this tool has done to a device and how to undo it, on disk before it is done:
- * /run/longhaul-emu/NETNS-DEVICE.json (NETNS: inode of the network namespace; LONGHAUL_EMU_STATE replaces the folder),
- * mode 0600, written by rename after fsync. One lock a device (flock on the file's .lock) covers each apply and clear.
+ * /run/longhaul-emu/NETNS-DEVICE.json (NETNS: inode of the network namespace; LONGHAUL_EMU_STATE, a path from /,
+ * replaces the folder), mode 0600, written by rename after fsync. One lock a device (flock on the file's .lock) covers
+ * each apply and clear.
  */
 #ifndef LONGHAUL_RECORD_H
 #define LONGHAUL_RECORD_H

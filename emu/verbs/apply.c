@@ -46,7 +46,7 @@ static json_t *outcome_json(const struct wish *wish, enum apply_outcome outcome,
 }
 
 static int report(const struct wishes *wishes, const enum apply_outcome *outcomes, const struct arguments *arguments,
-                  struct err *err)
+                  FILE *out, struct err *err)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < wishes->count; i++) {
@@ -58,12 +58,13 @@ static int report(const struct wishes *wishes, const enum apply_outcome *outcome
         output_rdma_warning("apply", wish);
     }
     if (arguments->json)
-        return output_json(json_pack("{s:s, s:o, s:o}", "schema", "longhaul.emu-apply/1", "devices", list, "notes",
-                                     output_notes_json(wishes)),
-                           arguments->json, err);
+        return output_json_to(out,
+                              json_pack("{s:s, s:o, s:o}", "schema", "longhaul.emu-apply/1", "devices", list, "notes",
+                                        output_notes_json(wishes)),
+                              arguments->json, err);
     output_notes(stdout, wishes);
     json_decref(list);
-    return 0;
+    return options_close(stdout, "-", err);
 }
 
 static int apply(struct netlink *netlink, const struct arguments *arguments, struct err *err)
@@ -73,8 +74,15 @@ static int apply(struct netlink *netlink, const struct arguments *arguments, str
     int rc = wishes_resolve(&arguments->wish, netlink, &wishes, err);
     if (!rc && !(outcomes = calloc(wishes.count + 1, sizeof *outcomes)))
         rc = err_set(err, ENOMEM, "out of memory");
+    /* Before anything changes: a report that has nowhere to go. */
+    FILE *out = !rc && arguments->json ? options_open(arguments->json, err) : NULL;
+    if (!rc && arguments->json && !out)
+        rc = -EIO;
     rc = rc ? rc : apply_run(netlink, wishes.wishes, wishes.count, &arguments->options, outcomes, err);
-    rc = rc ? rc : report(&wishes, outcomes, arguments, err);
+    if (!rc && (rc = report(&wishes, outcomes, arguments, out, err)))
+        err_prefix(err, "applied, but not reported");
+    else if (rc && out)
+        options_close(out, arguments->json, NULL);
     free(outcomes);
     wishes_free(&wishes);
     return rc;
@@ -137,7 +145,8 @@ static const struct argp parser = {
         "  longhaul-emu apply --dev eth0 --to 10.2.0.0/16 --delay 10.65ms --for 1h\n"
         "  srun --ntasks-per-node=1 longhaul-emu apply cluster.yaml --for 8h\n\n"
         "Delays are one way: with the same at the other end, the round trip is twice that.\n\n"
-        "Exit status: 0 applied, 1 failed or refused (nothing is changed), 2 wrong usage or wrong scenario, 77 this "
+        "Exit status: 0 applied, 1 failed or refused (nothing is changed; or `applied, but not reported'), 2 wrong "
+        "usage or wrong scenario, 77 this "
         "kernel cannot.",
 };
 

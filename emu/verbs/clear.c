@@ -14,7 +14,7 @@ struct arguments {
 };
 
 static const char *const outcome_names[] = {
-    [CLEAR_NOTHING] = "nothing", [CLEAR_DONE] = "restored", [CLEAR_UNRECORDED] = "deleted"};
+    [CLEAR_NOTHING] = "nothing", [CLEAR_DONE] = "restored", [CLEAR_UNRECORDED] = "deleted", [CLEAR_GONE] = "gone"};
 
 static void print_outcome(const char *device, enum clear_outcome outcome)
 {
@@ -22,6 +22,7 @@ static void print_outcome(const char *device, enum clear_outcome outcome)
         [CLEAR_NOTHING] = "nothing of longhaul-emu is there",
         [CLEAR_DONE] = "cleared; what stood before stands again",
         [CLEAR_UNRECORDED] = "cleared; the record of what stood before is lost, the driver's default stands now",
+        [CLEAR_GONE] = "the device is gone, and with it what was applied; its record is dropped",
     };
     printf("%s: %s\n", device, lines[outcome]);
 }

@@ -8,17 +8,25 @@
 #include "configs/units.h"
 #include "emu/host/device.h"
 
-int output_json(json_t *json, const char *path, struct err *err)
+int output_json_to(FILE *out, json_t *json, const char *path, struct err *err)
 {
     char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
     json_decref(json);
-    if (!text)
-        return err_set(err, ENOMEM, "out of memory");
+    if (text)
+        fprintf(out, "%s\n", text);
+    bool whole = text != NULL;
+    free(text);
+    int rc = options_close(out, path, err);
+    return whole ? rc : err_set(err, ENOMEM, "out of memory");
+}
+
+int output_json(json_t *json, const char *path, struct err *err)
+{
     FILE *out = options_open(path, err);
     if (out)
-        fprintf(out, "%s\n", text);
-    free(text);
-    return out ? options_close(out, path, err) : -EIO;
+        return output_json_to(out, json, path, err);
+    json_decref(json);
+    return -EIO;
 }
 
 int output_end(const char *verb, int rc, const struct err *err)

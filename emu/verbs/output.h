@@ -9,6 +9,8 @@
 
 /* Writes the JSON (taken over; NULL: out of memory) to FILE or "-". */
 int output_json(json_t *json, const char *path, struct err *err);
+/* The same to what options_open gave, which it closes; path names it in messages. */
+int output_json_to(FILE *out, json_t *json, const char *path, struct err *err);
 /* "longhaul-emu VERB: message" on stderr where rc is not 0; the exit code. */
 int output_end(const char *verb, int rc, const struct err *err);
 /* One loud line on stderr for each device whose machine has RDMA devices: their traffic never meets a qdisc. */
