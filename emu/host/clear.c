@@ -168,12 +168,17 @@ static int clear_recorded(struct netlink *netlink, const struct device *device, 
                           struct err *err)
 {
     bool foreign = false;
-    int rc = undo_find_foreign(netlink, device, record, &foreign, err);
-    if (!rc)
+    struct err why;
+    int rc = undo_find_foreign(netlink, device, record, &foreign, &why);
+    if (rc)
+        *err = why;
+    else
         rc = foreign ? undo_rest(netlink, device, record, err) : undo_record(netlink, device, record, err);
     rc = rc ? rc : record_remove(device, err);
     if (!rc)
         watch_stop(record->watcher, record->watcher_start);
+    if (!rc && foreign)
+        *err = why;
     return rc ? rc : foreign ? -EEXIST : 0;
 }
 

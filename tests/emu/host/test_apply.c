@@ -10,81 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "emu/host/apply.h"
 #include "emu/host/readback.h"
-#include "tests/emu/host/rig.h"
-#include "tests/emu/host/wishes.h"
-
-static struct netlink *netlink;
-static const struct apply_options plain = {0}, taking_over = {.take_over = true};
-
-static void start(void)
-{
-    struct err err = {""};
-    rig_new_network();
-    netlink = netlink_open(&err);
-    ck_assert_msg(netlink != NULL, "%s", err.text);
-}
-
-static enum apply_outcome apply(const struct wish *wish, const struct apply_options *options)
-{
-    enum apply_outcome outcome;
-    struct err err = {""};
-    ck_assert_msg(apply_run(netlink, wish, 1, options, &outcome, &err) == 0, "%s", err.text);
-    return outcome;
-}
-
-static int fails(const struct wish *wish, const struct apply_options *options, struct err *err)
-{
-    enum apply_outcome outcome;
-    int rc = apply_run(netlink, wish, 1, options, &outcome, err);
-    ck_assert_msg(rc < 0, "went through");
-    ck_assert_ptr_null(strchr(err->text, '\n'));
-    return rc;
-}
-
-static enum clear_outcome clear(void)
-{
-    enum clear_outcome outcome;
-    struct err err = {""};
-    ck_assert_msg(apply_clear(netlink, "e0", &outcome, &err) == 0, "%s", err.text);
-    return outcome;
-}
-
-static bool is_recorded(void)
-{
-    struct record record;
-    struct device device = {.ifindex = (int)if_nametoindex("e0"), .name = "e0"};
-    int rc = record_read(&device, &record, NULL);
-    if (!rc)
-        record_free(&record);
-    return rc == 0;
-}
-
-static struct record recorded(void)
-{
-    struct record record;
-    struct err err = {""};
-    struct device device = {.ifindex = (int)if_nametoindex("e0"), .name = "e0"};
-    ck_assert_msg(record_read(&device, &record, &err) == 0, "%s", err.text);
-    return record;
-}
-
-/* Takes over the dump it compares with. */
-static void stands_again(char *before)
-{
-    char *now = rig_dump("e0");
-    ck_assert_str_eq(before, now);
-    free(before);
-    free(now);
-}
-
-static void has(const char *what, bool wanted)
-{
-    char *shown = rig_output("tc qdisc show dev e0");
-    ck_assert_msg(!!strstr(shown, what) == wanted, "%s'%s' in: %s", wanted ? "no " : "", what, shown);
-    free(shown);
-}
+#include "tests/emu/host/acts.h"
 
 static const char *const earlier[] = {
     "true",
@@ -434,116 +361,12 @@ START_TEST(vanished_device)
 }
 END_TEST
 
-START_TEST(lost_or_broken_record)
-{
-    start();
-    struct wish wish = wishes_two();
-    char *before = rig_dump("e0");
-    apply(&wish, &plain);
-    rig_run(_i ? "for f in $LONGHAUL_EMU_STATE/*.json; do echo '{' >$f; done" : "rm $LONGHAUL_EMU_STATE/*.json");
-    ck_assert_int_eq(apply(&wish, &plain), APPLY_DONE);
-    rig_run(_i ? "for f in $LONGHAUL_EMU_STATE/*.json; do echo '{' >$f; done" : "rm $LONGHAUL_EMU_STATE/*.json");
-    ck_assert_int_eq(clear(), CLEAR_UNRECORDED);
-    ck_assert_int_eq(clear(), CLEAR_NOTHING);
-    stands_again(before);
-    wish_free(&wish);
-}
-END_TEST
-
-START_TEST(foreign_replacement_is_left_alone)
-{
-    struct err err = {""};
-    enum clear_outcome outcome;
-    start();
-    struct wish wish = wishes_two();
-    apply(&wish, &plain);
-    rig_run("tc qdisc replace dev e0 root handle 77: pfifo limit 5");
-    char *before = rig_dump("e0");
-    ck_assert_int_eq(apply_clear(netlink, "e0", &outcome, &err), -EEXIST);
-    ck_assert_msg(strstr(err.text, "pfifo 77:") != NULL, "%s", err.text);
-    stands_again(before);
-    ck_assert(!is_recorded());
-    wish_free(&wish);
-}
-END_TEST
-
-START_TEST(offloads_come_back)
-{
-    struct offloads before, during, after;
-    start();
-    struct wish wish = wishes_two();
-    wish.gso_off = true;
-    ck_assert_int_eq(device_offloads("e0", &before, NULL), 0);
-    ck_assert(before.known && before.gso && before.tso);
-    apply(&wish, &plain);
-    ck_assert_int_eq(device_offloads("e0", &during, NULL), 0);
-    ck_assert(!during.gso && !during.tso);
-    clear();
-    ck_assert_int_eq(device_offloads("e0", &after, NULL), 0);
-    ck_assert(after.gso && after.tso);
-    wish_free(&wish);
-}
-END_TEST
-
-/* What arrives from 10.1.0.2 waits 5 ms in the ifb device; what arrives from others does not. */
-START_TEST(ingress)
-{
-    start();
-    struct wish wish = wishes_plain(5000000), egress = wishes_plain(3000000);
-    wish.at = PLAN_INGRESS;
-    ck_assert_int_eq(prefix_parse("10.1.0.2", &wish.paths[0].prefixes[0], NULL), 0);
-    rig_run(
-        "ip netns add far 2>/dev/null || { mkdir -p /run/netns && mount -t tmpfs t /run/netns && ip netns add far; }");
-    rig_run(
-        "ip link set e1 netns far && ip -n far addr add 10.1.0.2/16 dev e1 && ip -n far addr add 10.1.0.3/16 dev e1 "
-        "&& ip -n far link set e1 up");
-    char *before = rig_dump("e0");
-    ck_assert_int_eq(apply(&wish, &plain), APPLY_DONE);
-    ck_assert_int_eq(apply(&wish, &plain), APPLY_ALREADY);
-    rig_run("ping -c 3 -i 0.2 10.1.0.2 >/dev/null");
-    char *slow = rig_output("ping -c 3 -i 0.2 10.1.0.2"), *quick = rig_output("ping -c 3 -i 0.2 10.1.0.3");
-    ck_assert_msg(strstr(slow, "= 5.0") != NULL, "%s", slow);
-    ck_assert_msg(strstr(quick, "= 0.0") != NULL, "%s", quick);
-    wish.paths[0].impairment.delay_ns = 8000000;
-    impairment_limit(&wish.paths[0].impairment);
-    ck_assert_int_eq(apply(&wish, &plain), APPLY_REPLACED);
-    /* To the other side and back. */
-    ck_assert_int_eq(apply(&egress, &plain), APPLY_DONE);
-    ck_assert_int_ne(rig_try("ip link show type ifb | grep -q lhifb"), 0);
-    ck_assert_int_eq(apply(&wish, &plain), APPLY_DONE);
-    has("qdisc htb", false);
-    ck_assert_int_eq(clear(), CLEAR_DONE);
-    stands_again(before);
-    ck_assert_int_ne(rig_try("ip link show type ifb | grep -q lhifb"), 0);
-    rig_run("tc qdisc add dev e0 clsact");
-    struct err err = {""};
-    ck_assert_int_eq(fails(&wish, &plain, &err), -EEXIST);
-    before = rig_dump("e0");
-    apply(&wish, &taking_over);
-    clear();
-    stands_again(before);
-    rig_run("ip netns del far");
-    free(slow);
-    free(quick);
-    wish_free(&wish);
-    wish_free(&egress);
-}
-END_TEST
-
 int main(void)
 {
     const TTest *const tests[] = {
-        foreign_root_is_refused,
-        twice_is_once,
-        changed_wish_leaves_nothing_behind,
-        all_devices_or_none,
-        expires_after_kill,
-        signal_rolls_back,
-        two_at_once_take_turns,
-        vanished_device,
-        foreign_replacement_is_left_alone,
-        offloads_come_back,
-        ingress,
+        foreign_root_is_refused, twice_is_once,      changed_wish_leaves_nothing_behind,
+        all_devices_or_none,     expires_after_kill, signal_rolls_back,
+        two_at_once_take_turns,  vanished_device,
     };
     rig_need((const char *const[]){"netem", "htb", "fq", "fq_codel", NULL});
     TCase *cases = tcase_create("apply");
@@ -552,7 +375,6 @@ int main(void)
     tcase_add_loop_test(cases, every_step_rolls_back, 0, sizeof earlier / sizeof earlier[0]);
     tcase_add_loop_test(cases, figures_are_exact, 0, 4);
     tcase_add_loop_test(cases, killed_in_the_middle, 0, 2);
-    tcase_add_loop_test(cases, lost_or_broken_record, 0, 2);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         tcase_add_test(cases, tests[i]);
     return rig_main("apply", cases);
