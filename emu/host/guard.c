@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,6 +164,31 @@ static int check_process(const struct wish *wish, pid_t process, const char *nam
     return rc;
 }
 
+static bool is_ssh(const char *name)
+{
+    return !strncmp(name, "sshd", strlen("sshd"));
+}
+
+/* Under tmux or screen the connection is held by no ancestor: where a person is at a terminal, by which of the ssh
+ * daemons he came cannot be told. */
+static int check_daemons(const struct wish *wish, const struct connections *connections, struct err *err)
+{
+    int rc = 0, terminal = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0)
+        return 0;
+    close(terminal);
+    DIR *folder = opendir("/proc");
+    for (struct dirent *entry; folder && !rc && (entry = readdir(folder));) {
+        char name[64] = "";
+        pid_t process = atoi(entry->d_name);
+        if (process > 0 && parent_of(process, name, sizeof name) && is_ssh(name))
+            rc = check_process(wish, process, name, connections, err);
+    }
+    if (folder)
+        closedir(folder);
+    return rc;
+}
+
 static int check_ssh_variable(const struct wish *wish, struct err *err)
 {
     const char *variable = getenv("SSH_CONNECTION");
@@ -183,6 +209,7 @@ static int check_ssh_variable(const struct wish *wish, struct err *err)
 int guard_session(const struct wish *wish, struct err *err)
 {
     struct connections connections = {0};
+    bool by_ssh = false;
     int rc = add_connections("/proc/self/net/tcp", AF_INET, &connections);
     rc = rc ? rc : add_connections("/proc/self/net/tcp6", AF_INET6, &connections);
     if (rc)
@@ -190,8 +217,10 @@ int guard_session(const struct wish *wish, struct err *err)
     for (pid_t process = getpid(), parent; !rc && process > 0; process = parent) {
         char name[64] = "?";
         parent = parent_of(process, name, sizeof name);
+        by_ssh |= is_ssh(name);
         rc = check_process(wish, process, name, &connections, err);
     }
+    rc = rc || by_ssh ? rc : check_daemons(wish, &connections, err);
     free(connections.items);
     return rc ? rc : check_ssh_variable(wish, err);
 }

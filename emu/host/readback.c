@@ -7,6 +7,7 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <math.h>
+#include <net/if.h>
 #include <netlink/attr.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,13 +93,16 @@ static int count_filter(const struct nlmsghdr *answer, void *context, struct err
     (void)err;
     size_t *count = context;
     const struct tcmsg *tc = nlmsg_data(answer);
-    *count += TC_U32_NODE(tc->tcm_handle) != 0; /* neither a priority nor a hash table */
+    uint32_t priority = tc->tcm_info >> 16;
+    bool ours = priority == PLAN_PRIO_IPV4 || priority == PLAN_PRIO_IPV6;
+    *count += ours && TC_U32_NODE(tc->tcm_handle) != 0; /* neither a priority nor a hash table */
     return 0;
 }
 
-int readback_filters(struct netlink *netlink, int ifindex, const struct wish *wish, struct err *err)
+static int check_filters(struct netlink *netlink, int ifindex, uint32_t parent, const struct wish *wish,
+                         struct err *err)
 {
-    struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex, .tcm_parent = PLAN_HANDLE << 16};
+    struct tcmsg tc = {.tcm_family = AF_UNSPEC, .tcm_ifindex = ifindex, .tcm_parent = parent};
     size_t wanted = 0, found = 0;
     for (size_t i = 0; i < wish->path_count; i++)
         wanted += wish->paths[i].prefix_count;
@@ -110,6 +114,14 @@ int readback_filters(struct netlink *netlink, int ifindex, const struct wish *wi
     if (!rc && found != wanted)
         rc = err_set(err, EIO, "%s: %zu of %zu filters are there", wish->device, found, wanted);
     return rc;
+}
+
+int readback_filters(struct netlink *netlink, int ifindex, const struct wish *wish, struct err *err)
+{
+    int rc = check_filters(netlink, ifindex, PLAN_HANDLE << 16, wish, err);
+    if (rc || wish->at != PLAN_INGRESS)
+        return rc;
+    return check_filters(netlink, (int)if_nametoindex(wish->device), TC_H_MAJ(TC_H_INGRESS), wish, err);
 }
 
 /* The kernel keeps probabilities in 2^-32. What follows from several of them (a burst loss's mean) is not compared. */

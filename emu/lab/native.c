@@ -18,6 +18,7 @@
 #define PREFIX "longhaul-"
 #define STATE_FOLDER "/run/longhaul-lab"
 #define SCENARIO_FILE STATE_FOLDER "/scenario.yaml" /* written before anything is built, removed after all is gone */
+#define WHOLE_FILE STATE_FOLDER "/whole"            /* written after all is built, removed before anything goes */
 
 struct arguments {
     struct options_sets sets;
@@ -102,13 +103,13 @@ static int lock_state(struct err *err)
     return fd;
 }
 
-static int write_state(const char *text, struct err *err)
+static int write_file(const char *path, const char *text, struct err *err)
 {
-    FILE *file = fopen(SCENARIO_FILE, "w");
+    FILE *file = fopen(path, "w");
     int failed = !file || fputs(text, file) < 0;
     if (file)
         failed |= fclose(file) != 0;
-    return failed ? err_set(err, EIO, SCENARIO_FILE ": cannot be written: %s", strerror(errno)) : 0;
+    return failed ? err_set(err, EIO, "%s: cannot be written: %s", path, strerror(errno)) : 0;
 }
 
 /* ---- up */
@@ -156,10 +157,12 @@ static int build(const struct topology *topology, const char *text, struct err *
     free(programs);
     if (rc)
         return rc;
-    rc = write_state(text, err);
+    rc = write_file(SCENARIO_FILE, text, err);
     rc = rc ? rc : network_build(topology, PREFIX, err);
     if (!rc && (rc = network_shape(topology, PREFIX, shaper, SCENARIO_FILE, err)))
         (void)network_remove(topology, PREFIX, shaper, &removed, NULL);
+    if (!rc)
+        rc = write_file(WHOLE_FILE, "", err);
     if (rc)
         (void)unlink(SCENARIO_FILE);
     return rc;
@@ -171,9 +174,11 @@ static int up(const struct arguments *arguments, const struct topology *topology
     int lock = text ? lock_state(err) : -ENOMEM, rc = lock < 0 ? lock : 0;
     bool already = false;
     if (!rc && (stands = tree_read(SCENARIO_FILE)) != NULL) {
-        already = !strcmp(stands, text);
+        bool whole = access(WHOLE_FILE, F_OK) == 0;
+        already = whole && !strcmp(stands, text);
         if (!already)
-            rc = err_set(err, EBUSY, "another scenario is up; `longhaul lab down --native` takes it away");
+            rc = err_set(err, EBUSY, "%s; `longhaul lab down --native` takes it away",
+                         whole ? "another scenario is up" : "what an `up' built that was cut off is there");
     }
     if (!rc && !already)
         rc = build(topology, text, err);
@@ -196,6 +201,7 @@ static int take_down(const struct topology *topology, struct err *err)
     size_t count = 0;
     char *programs = prepare_programs(err);
     bool shaping = programs && !prepare_shaper(programs, shaper, err);
+    (void)unlink(WHOLE_FILE);
     int rc = network_remove(topology, PREFIX, shaping ? shaper : NULL, &count, err);
     if (!rc)
         printf("down: %zu namespaces removed\n", count);

@@ -61,12 +61,23 @@ static bool below(const char *path, const char *folder)
     return path && !strncmp(path, folder, length) && (path[length] == '/' || path[length] == '\0');
 }
 
+/* Too much of the machine to be written by default: a folder that holds the home folder, one right below /, the
+ * system's. */
+static bool is_precious(const char *folder, const char *home)
+{
+    static const char *const system[] = {"/boot", "/dev", "/etc", "/usr"};
+    bool precious = strrchr(folder, '/') == folder || (home && below(home, folder));
+    for (size_t i = 0; i < sizeof system / sizeof *system; i++)
+        precious |= below(folder, system[i]);
+    return precious;
+}
+
 static int choose_writable(const char *given, const char *working, char **writable, struct err *err)
 {
     char real[PATH_MAX];
     const char *home = getenv("HOME");
     struct stat status;
-    if (!given && (!strcmp(working, "/") || (home && realpath(home, real) && !strcmp(working, real))))
+    if (!given && is_precious(working, home && realpath(home, real) ? real : NULL))
         return 0; /* nothing: a slip there would cost too much */
     if (!realpath(given ? given : working, real) || stat(real, &status) || !S_ISDIR(status.st_mode))
         return err_set(err, EINVAL, "--writable %s: not a folder that is there", given);

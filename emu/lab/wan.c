@@ -39,6 +39,7 @@ static _Noreturn void become(const char *prefix, const char *space, char *const 
         dprintf(words, "%s\n", err.text);
         _exit(EXIT_FAILED);
     }
+    unsetenv("SSH_CONNECTION"); /* no session of anybody comes through this namespace */
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO), dup2(null, STDOUT_FILENO), dup2(words, STDERR_FILENO);
     execv(argv[0], argv);

@@ -7,11 +7,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "emu/host/readback.h"
 #include "tests/emu/host/acts.h"
 
 static void no_ifb(void)
 {
     ck_assert_int_ne(rig_try("ip link show type ifb | grep -q lhifb"), 0);
+}
+
+static const char *ifb_name(void)
+{
+    static char name[IF_NAMESIZE];
+    snprintf(name, sizeof name, PLAN_IFB_PREFIX "%u", if_nametoindex("e0"));
+    return name;
 }
 
 static struct wish wishes_ingress(void)
@@ -233,6 +241,22 @@ START_TEST(a_deleted_filter_is_mended)
 }
 END_TEST
 
+START_TEST(a_deleted_redirect_is_noticed_and_mended)
+{
+    struct err err = {""};
+    start();
+    struct wish wish = wishes_ingress();
+    apply(&wish, &plain);
+    rig_run("tc filter del dev e0 parent ffff: prio 41760");
+    int ifb = (int)if_nametoindex(ifb_name());
+    ck_assert_int_eq(readback_filters(netlink, ifb, &wish, &err), -EIO);
+    ck_assert_int_ne(apply(&wish, &plain), APPLY_ALREADY);
+    ck_assert_int_eq(readback_filters(netlink, (int)if_nametoindex(ifb_name()), &wish, &err), 0);
+    clear();
+    wish_free(&wish);
+}
+END_TEST
+
 START_TEST(a_relative_state_folder_is_refused)
 {
     struct err err = {""};
@@ -258,6 +282,7 @@ int main(void)
         no_ifb_outlives_its_device,
         ingress_without_a_record_is_found,
         a_deleted_filter_is_mended,
+        a_deleted_redirect_is_noticed_and_mended,
         a_relative_state_folder_is_refused,
     };
     rig_need((const char *const[]){"netem", "htb", NULL});

@@ -5,9 +5,11 @@
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <netlink/attr.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,6 +171,40 @@ START_TEST(session_is_guarded)
     }
     int status;
     waitpid(child, &status, 0);
+    ck_assert_int_eq(status, 0);
+    wish_free(&wish);
+}
+END_TEST
+
+/* As under tmux: no ancestor holds the connection, a daemon beside them does. */
+START_TEST(session_of_a_multiplexer_is_guarded)
+{
+    struct err err = {""};
+    int ready[2], status;
+    char byte;
+    start();
+    struct wish wish = wishes_plain(1);
+    ck_assert_int_eq(prefix_parse("127.0.0.0/8", &wish.paths[0].prefixes[0], NULL), 0);
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t daemon = fork();
+    if (daemon == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, "sshd");
+        connect_to_self(AF_INET, "127.0.0.1");
+        _exit(write(ready[1], "x", 1) == 1 ? pause() : 1);
+    }
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    pid_t child = fork();
+    if (child == 0) {
+        int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+        setsid();
+        ck_assert(terminal >= 0 && !grantpt(terminal) && !unlockpt(terminal) && open(ptsname(terminal), O_RDWR) >= 0);
+        int rc = guard_session(&wish, &err);
+        _exit(rc == -EBUSY && strstr(err.text, "of sshd, process ") ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    kill(daemon, SIGKILL);
+    waitpid(daemon, NULL, 0);
     ck_assert_int_eq(status, 0);
     wish_free(&wish);
 }
@@ -342,6 +378,7 @@ int main(void)
     tcase_add_loop_test(cases, broken_record_is_one_line, 0, sizeof broken / sizeof broken[0]);
     tcase_add_test(cases, links_are_not_followed);
     tcase_add_loop_test(cases, session_is_guarded, 0, sizeof sessions / sizeof sessions[0]);
+    tcase_add_test(cases, session_of_a_multiplexer_is_guarded);
     tcase_add_test(cases, ssh_variable_is_guarded);
     tcase_add_loop_test(cases, kernel_speaks_for_itself, 0, sizeof words / sizeof words[0]);
     tcase_add_test(cases, no_permission_is_one_line);
