@@ -112,9 +112,8 @@ static error_t take(int key, char *text, struct argp_state *state)
          0,                                                                                                            \
          "The one folder that can be written inside (default: the working directory, unless it holds the home "        \
          "folder, is right below /, or the system's)",                                                                 \
-         0,                                                                                                            \
-         "Memory of the lab (default: 2 GB)",                                                                          \
          0},                                                                                                           \
+        {"memory", 'm', "SIZE", 0, "Memory of the lab (default: 2 GB)", 0},                                            \
         {"kernel", OPTION_KERNEL, "FILE", 0, "Kernel to start (default: the one that `longhaul lab build` made)", 0},  \
     {                                                                                                                  \
         "quiet", 'q', NULL, 0, "Do not say what the lab is made of", 0                                                 \
