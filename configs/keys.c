@@ -61,6 +61,8 @@ static const struct key scenario_keys[] = {
     {"reference", KEY_SECTION, .meaning = "list: published or measured figures, shown beside the prediction"},
     {"emu", KEY_SECTION, .meaning = "which addresses each site has on a real cluster, for longhaul-emu"},
     {"lab", KEY_SECTION, .meaning = "the scale model of the virtual-time lab"},
+    {"scale", .kind = KEY_COUNT, .low = 1, .high = LAB_DIVIDE_MAX, AT(scenario, scale), .initial = "1",
+     .meaning = "the model's bytes are divided by this: a scale model, whose rates are given divided too"},
     {"seed", .kind = KEY_COUNT, AT(scenario, seed), .high = 9007199254740991.0, .initial = "1",
      .meaning = "of everything drawn at random"},
 };

@@ -176,6 +176,7 @@ struct scenario {
     size_t emu_site_count;
     struct emu_site *emu_sites; /* either none or one for every site */
     struct lab_settings lab;
+    long scale; /* >= 1: the model's bytes are divided by this; 1: full scale */
     uint64_t seed;
     char hash[17]; /* 64-bit FNV-1a, in hex, of the resolved scenario without its name, sources, references, emu, lab */
 };
@@ -191,6 +192,15 @@ int scenario_load(const char *path_or_preset, const char *const *sets, size_t se
 int scenario_parse(const char *file, const char *text, size_t length, const char *const *sets, size_t set_count,
                    struct scenario *scenario, struct err *err);
 void scenario_free(struct scenario *scenario); /* frees what it owns and zeroes it; a zeroed scenario is fine */
+
+/* The scenario as the lab runs it: lab.hosts nodes a site, one rank (tensor-parallel group) each, bytes and rates
+ * divided by lab.divide, times and the compute of a step left alone. Where the pipeline is too long for a site's hosts
+ * it gets the longest that divides its own and, if it can, leaves two replicas a site; micro-batches become fewer so
+ * that a stage computes as long. A calibration is replaced by the kernel efficiency it gave (kernel_efficiency, (0, 1];
+ * 0: training's own), references of the full scale are dropped, a core's oversubscription too; the waves of a link
+ * become one. A scenario that is at lab scale comes back the same. Errors as scenario_load. */
+int scenario_lab_scale(const struct scenario *scenario, double kernel_efficiency, struct scenario *scaled,
+                       struct err *err);
 
 /* The resolved scenario, every default visible, with units in the values, in the keys of the YAML input (so the dump
  * can be loaded again and gives the same scenario). Caller owns the result; NULL when out of memory. */

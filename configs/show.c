@@ -163,6 +163,8 @@ json_t *scenario_to_json(const struct scenario *scenario)
         object = with(object, "emu",
                       with(json_object(), "sites", list_of(scenario, scenario->emu_site_count, emu_site_to_json)));
     object = with(object, "lab", object_of(&table_lab, &scenario->lab));
+    if (scenario->scale > 1)
+        object = with(object, "scale", json_integer(scenario->scale));
     return with(object, "seed", json_integer((json_int_t)scenario->seed));
 }
 

@@ -149,12 +149,26 @@ static void choose(struct reading *reading, const struct scenario *scenario, boo
         reading->chosen[scenario->references[i].strategy] = true;
 }
 
+/* How a measured MFU is read first. */
+static enum flops_convention first_convention(const struct calibrate *given)
+{
+    bool both = given->present && given->mfu > 0 && given->convention == FLOPS_UNSTATED;
+    return both || given->convention == FLOPS_MHA ? FLOPS_MHA : FLOPS_GQA;
+}
+
+int analysis_lab_scale(const struct scenario *scenario, int workers, struct scenario *scaled, struct err *err)
+{
+    struct calibration calibration = {.convention = first_convention(&scenario->calibrate)};
+    int rc = calibrate(scenario, &calibration, 1, workers, err);
+    return rc ? rc : scenario_lab_scale(scenario, calibration.result.kernel_efficiency, scaled, err);
+}
+
 static int prepare(struct analysis *analysis, struct err *err)
 {
     const struct scenario *scenario = analysis->scenario;
     const struct calibrate *given = &scenario->calibrate;
     bool both = given->present && given->mfu > 0 && given->convention == FLOPS_UNSTATED;
-    enum flops_convention order[] = {both || given->convention == FLOPS_MHA ? FLOPS_MHA : FLOPS_GQA, FLOPS_GQA};
+    enum flops_convention order[] = {first_convention(given), FLOPS_GQA};
     analysis->reading_count = both ? 2 : 1;
     analysis->jobs = calloc(2 * scenario->strategy_count * (CASE_RUNS + 2), sizeof *analysis->jobs);
     struct calibration calibrations[2] = {{.convention = order[0]}, {.convention = order[1]}};

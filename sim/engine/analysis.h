@@ -17,6 +17,11 @@ struct analysis_options {
     void *context;
 };
 
+/* The scenario at the scale of the lab, its compute calibrated at full scale (configs/scenario.h). 0 or as
+ * analysis_run.
+ */
+int analysis_lab_scale(const struct scenario *scenario, int workers, struct scenario *scaled, struct err *err);
+
 /* Calibrates, runs every strategy, its baseline and its what-ifs, checks the invariants. Fills *result (result_free
  * it); scenario must outlive it. Returns 0; -EINVAL for what the scenario asks and cannot be (one line); -EIO for a
  * broken invariant or run. */

@@ -14,6 +14,7 @@ struct arguments {
     const char *scenario;
     const char *json, *timeline, *strategy;
     enum analysis_fidelity fidelity;
+    bool lab_scale;
 };
 
 static const char documentation[] =
@@ -39,6 +40,8 @@ static const struct argp_option option_list[] = {
     {"strategy", 's', "NAME", 0, "Whose timeline (the scenario's last strategy)", 0},
     {"fidelity", 'f', "LEVEL", 0,
      "auto (folded where replicas are identical, else every replica), message, bulk or folded", 0},
+    {"lab-scale", 'l', NULL, 0, "Simulate the scenario as the lab runs it: lab.hosts a site, bytes and rates divided",
+     0},
     {0},
 };
 
@@ -67,6 +70,8 @@ static error_t take_argument(int key, char *argument, struct argp_state *state)
         arguments->timeline = argument;
     else if (key == 's')
         arguments->strategy = argument;
+    else if (key == 'l')
+        arguments->lab_scale = true;
     else if (key == 'f')
         take_fidelity(arguments, argument, state);
     else if (key != ARGP_KEY_ARG)
@@ -159,14 +164,17 @@ int main(int argc, char **argv)
     struct arguments arguments = {.fidelity = ANALYSIS_AUTO};
     const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {0}};
     const struct argp argp = {option_list, take_argument, "[SCENARIO]", documentation, children, NULL, NULL};
-    struct scenario scenario;
+    struct scenario scenario, scaled = {0};
     struct err err = {""};
     options_setup();
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     int rc = scenario_load(arguments.scenario ? arguments.scenario : "twin-1536", arguments.sets.texts,
                            arguments.sets.count, &scenario, &err);
-    rc = rc ? rc : simulate(&arguments, &scenario, &err);
+    if (rc == 0 && arguments.lab_scale)
+        rc = analysis_lab_scale(&scenario, engine_workers(), &scaled, &err);
+    rc = rc ? rc : simulate(&arguments, arguments.lab_scale ? &scaled : &scenario, &err);
     scenario_free(&scenario);
+    scenario_free(&scaled);
     if (rc < 0)
         fprintf(stderr, "longhaul-sim: %s\n", err.text);
     return err_exit_code(rc);

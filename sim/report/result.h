@@ -20,7 +20,7 @@
 enum bound { BOUND_COMPUTE, BOUND_BUBBLE, BOUND_WAN_RATE, BOUND_WAN_LATENCY, BOUND_WINDOW, BOUND_FABRIC, BOUND_COUNT };
 const char *bound_name(enum bound bound); /* "compute", "bubble", "WAN rate", "WAN latency", "window", "fabric" */
 
-enum fidelity { FIDELITY_MESSAGE, FIDELITY_BULK, FIDELITY_FOLDED };
+enum fidelity { FIDELITY_MESSAGE, FIDELITY_BULK, FIDELITY_FOLDED, FIDELITY_MEASURED };
 const char *fidelity_name(enum fidelity fidelity);
 
 struct wan_result {
@@ -31,6 +31,16 @@ struct wan_result {
     double rate_per_gpu_bit_per_s; /* bytes * 8 / step / GPUs of the sending site */
 };
 
+/* Of real ranks; steps 0 where the step was simulated. */
+struct measured {
+    int steps; /* measured; step_s is their median */
+    double least_s, most_s;
+    double retransmits; /* TCP segments sent again across the WAN, a step on average; NAN: not known */
+    double
+        wan_wire_bytes;   /* that TCP sent across the WAN a step, all sites, retransmissions included; NAN: not known */
+    double checked_bytes; /* of gradients and parameters whose values were checked */
+};
+
 struct step_result {
     double step_s;
     double tokens_per_s;
@@ -39,6 +49,7 @@ struct step_result {
     uint64_t messages;
 };
 
+/* Where a figure is not known to the backend it is NAN, a bound BOUND_COUNT: measurements have no what-ifs. */
 struct strategy_result {
     size_t strategy; /* index into scenario->strategies */
     struct step_result step;
@@ -53,6 +64,9 @@ struct strategy_result {
     enum bound floor_bound; /* which term of the floor is the largest */
     enum bound bound_by;
     double gain_s[BOUND_COUNT]; /* step - step with that resource ideal, >= 0 */
+    double slow_start_s;        /* step - step on connections whose windows are open when it begins and stay so, >= 0 */
+    double wan_busy_s;          /* what the busiest WAN link and direction needs for its bytes, headers included */
+    struct measured measured;
     size_t wan_count;
     struct wan_result *wan; /* owned */
     struct memory memory;

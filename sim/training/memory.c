@@ -137,10 +137,11 @@ static struct memory stage_memory(const struct scenario *scenario, const struct 
 
     if (strategy->sharding == SHARD_PARAMETERS)
         kept = fmin(held, held / shards + working_parameters(scenario, strategy));
-    memory.parameters = kept * dtype_bytes(training->parameter);
-    memory.gradients = kept * dtype_bytes(training->gradient);
-    memory.optimizer = held * training->optimizer_bytes_per_parameter / shards;
-    memory.activations = activation_bytes(scenario, shape, stage);
+    double scale = (double)scenario->scale;
+    memory.parameters = kept * dtype_bytes(training->parameter) / scale;
+    memory.gradients = kept * dtype_bytes(training->gradient) / scale;
+    memory.optimizer = held * training->optimizer_bytes_per_parameter / shards / scale;
+    memory.activations = activation_bytes(scenario, shape, stage) / scale;
     memory.total = memory.parameters + memory.gradients + memory.optimizer + memory.activations;
     return memory;
 }

@@ -76,5 +76,5 @@ double model_mfu(double flop_per_token, double tokens, double step_s, double gpu
 double model_activation_bytes(const struct scenario *scenario)
 {
     return (double)scenario->training.sequence * (double)scenario->model.hidden *
-           (double)scenario->training.micro_batch * ACTIVATION_BYTES;
+           (double)scenario->training.micro_batch * ACTIVATION_BYTES / (double)scenario->scale;
 }

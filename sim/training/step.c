@@ -51,7 +51,7 @@ static void set_bytes(struct step_plan *plan)
 {
     const struct scenario *scenario = plan->scenario;
     const struct training *training = &scenario->training;
-    double parameters = model_parameters(&scenario->model) / (double)training->pipeline;
+    double parameters = model_parameters(&scenario->model) / (double)(training->pipeline * scenario->scale);
     plan->gradient_bytes = (uint64_t)llround(parameters * dtype_bytes(training->gradient));
     plan->parameter_bytes = (uint64_t)llround(parameters * dtype_bytes(training->parameter));
     plan->activation_bytes = (uint64_t)llround(model_activation_bytes(scenario));
