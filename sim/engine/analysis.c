@@ -282,6 +282,7 @@ static int fill_strategy(const struct analysis *analysis, const struct reading *
     result->baseline = baseline(analysis, reading, i);
     result->efficiency = result->baseline.step_s / result->step.step_s;
     result->compute_s = step_compute_s(&run->plan);
+    result->slow_start_s = result->wan_busy_s = NAN; /* not known yet */
     int rc = step_free(&run->plan, &result->free_step_s, NULL, err);
     result->bubble_s = fmax(0, result->free_step_s - result->compute_s);
     result->exposed_comm_s = fmax(0, result->step.step_s - result->free_step_s);

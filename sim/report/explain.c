@@ -128,17 +128,21 @@ void explain_sources(const struct result *result, FILE *out, int width)
     paragraph_print(&paragraph, out, width);
 }
 
-void explain_words(FILE *out, int width)
+void explain_words(const struct result *result, FILE *out, int width)
 {
-    text_wrap(out,
-              "Words: floor = what no schedule of the strategy can beat; efficiency = against the same strategy in one "
-              "site; exposed = step minus the step with free communication; slack = extra one-way WAN delay that costs "
-              "nothing; WAN bytes, mean/peak load = of the busiest direction; messages = fidelity and how many were "
-              "simulated.",
-              width, INDENT);
+    const char *simulated =
+        "Words: floor = what no schedule of the strategy can beat; efficiency = against the same strategy in one "
+        "site; exposed = step minus the step with free communication; slack = extra one-way WAN delay that costs "
+        "nothing; WAN bytes, mean/peak load = of the busiest direction; messages = fidelity and how many were "
+        "simulated.";
+    const char *measured =
+        "Words: step = the median of those measured on real ranks; messages = how many steps were; WAN bytes, "
+        "mean/peak load = of the busiest direction; GPU memory = what the model would take there; - = a measurement "
+        "does not tell.";
+    text_wrap(out, result_measured(result) ? measured : simulated, width, INDENT);
 }
 
-static void say_measurement(struct paragraph *paragraph, const struct result *result)
+static void say_calibration(struct paragraph *paragraph, const struct result *result)
 {
     const struct scenario *scenario = result->scenario;
     const struct calibrate *asked = &scenario->calibrate;
@@ -153,6 +157,17 @@ static void say_measurement(struct paragraph *paragraph, const struct result *re
         say(paragraph, " (%s)", asked->source);
 }
 
+static void say_compute(struct paragraph *paragraph, const struct result *result)
+{
+    if (result_measured(result))
+        say(paragraph, "waited for, not computed");
+    else if (result->calibration.calibrated)
+        say_calibration(paragraph, result);
+    else
+        say(paragraph, "%s, not measured",
+            result->scenario->training.kernel_efficiency_given ? "as the scenario says" : "assumed");
+}
+
 void explain_calibration(const struct result *result, FILE *out, int width)
 {
     const struct calibration_result *calibration = &result->calibration;
@@ -160,19 +175,58 @@ void explain_calibration(const struct result *result, FILE *out, int width)
     paragraph_open(&paragraph);
     char forward[TEXT_MAX];
     say(&paragraph, "Compute time: ");
-    if (calibration->calibrated)
-        say_measurement(&paragraph, result);
-    else
-        say(&paragraph, "%s, not measured",
-            result->scenario->training.kernel_efficiency_given ? "as the scenario says" : "assumed");
-    say(&paragraph, "; kernels reach %.1f %% of peak, one layer's forward pass of a micro-batch takes %s.",
-        100 * calibration->kernel_efficiency, text_time(calibration->forward_s, 3, forward, sizeof forward));
+    say_compute(&paragraph, result);
+    if (isfinite(calibration->kernel_efficiency))
+        say(&paragraph, "; kernels %s %.1f %% of peak", result_measured(result) ? "are taken to reach" : "reach",
+            100 * calibration->kernel_efficiency);
+    if (isfinite(calibration->forward_s))
+        say(&paragraph, ", one layer's forward pass of a micro-batch takes %s",
+            text_time(calibration->forward_s, 3, forward, sizeof forward));
+    say(&paragraph, ".");
     paragraph_print(&paragraph, out, width);
 }
 
 static const char *strategy_name(const struct result *result, const struct strategy_result *strategy)
 {
     return result->scenario->strategies[strategy->strategy].name;
+}
+
+static void say_measured(struct paragraph *paragraph, const struct strategy_result *strategy)
+{
+    const struct measured *measured = &strategy->measured;
+    char least[TEXT_MAX], most[TEXT_MAX];
+    say(paragraph, "measured on real ranks, median of %d step%s, from %s to %s", measured->steps,
+        measured->steps == 1 ? "" : "s", text_time(measured->least_s, 4, least, sizeof least),
+        text_time(measured->most_s, 4, most, sizeof most));
+}
+
+static void say_evidence(struct paragraph *paragraph, const struct measured *measured)
+{
+    char wire[TEXT_MAX], checked[TEXT_MAX];
+    if (isfinite(measured->wan_wire_bytes))
+        say(paragraph, "; TCP sent %s across the WAN a step",
+            units_format(measured->wan_wire_bytes, DIM_BYTES, 3, wire, sizeof wire));
+    if (isfinite(measured->retransmits))
+        say(paragraph, "; %.3g segments a step were sent again", measured->retransmits);
+    if (measured->checked_bytes > 0)
+        say(paragraph, "; the values of %s were checked",
+            units_format(measured->checked_bytes, DIM_BYTES, 3, checked, sizeof checked));
+}
+
+void explain_measurements(const struct result *result, FILE *out, int width)
+{
+    for (size_t i = 0; i < result->strategy_count; i++) {
+        const struct strategy_result *strategy = &result->strategies[i];
+        struct paragraph paragraph;
+        if (strategy->step.fidelity != FIDELITY_MEASURED)
+            continue;
+        paragraph_open(&paragraph);
+        say(&paragraph, "%s: ", strategy_name(result, strategy));
+        say_measured(&paragraph, strategy);
+        say_evidence(&paragraph, &strategy->measured);
+        say(&paragraph, ".");
+        paragraph_print(&paragraph, out, width);
+    }
 }
 
 void explain_memory(const struct result *result, FILE *out, int width)
@@ -304,14 +358,23 @@ static void say_no_fit(struct paragraph *paragraph, const struct result *result)
         units_format(smallest->memory.available, DIM_BYTES, 3, available, sizeof available));
 }
 
+/* A measurement knows what the step took, and not what would have changed it. */
 static void say_best(struct paragraph *paragraph, const struct result *result, const struct strategy_result *best)
 {
-    char step[TEXT_MAX];
-    char tokens[TEXT_MAX];
-    say(paragraph, "Best: %s, %s a step (%s tokens/s), %.1f %% of its speed in one site, bound by %s.",
-        strategy_name(result, best), text_time(best->step.step_s, 4, step, sizeof step),
-        text_count(best->step.tokens_per_s, tokens, sizeof tokens), 100 * best->efficiency, bound_name(best->bound_by));
-    say_improvement(paragraph, best);
+    char step[TEXT_MAX], tokens[TEXT_MAX];
+    say(paragraph, "Best: %s, %s a step (%s tokens/s)", strategy_name(result, best),
+        text_time(best->step.step_s, 4, step, sizeof step), text_count(best->step.tokens_per_s, tokens, sizeof tokens));
+    if (isfinite(best->efficiency))
+        say(paragraph, ", %.1f %% of its speed in one site", 100 * best->efficiency);
+    if (best->bound_by < BOUND_COUNT)
+        say(paragraph, ", bound by %s", bound_name(best->bound_by));
+    if (best->step.fidelity == FIDELITY_MEASURED) {
+        say(paragraph, ", ");
+        say_measured(paragraph, best);
+    }
+    say(paragraph, ".");
+    if (best->bound_by < BOUND_COUNT)
+        say_improvement(paragraph, best);
     const struct strategy_result *efficient = most_efficient(result);
     if (efficient != best)
         say(paragraph, " %s keeps more of its own one-site speed (%.1f %%) but is slower.",

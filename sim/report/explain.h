@@ -9,9 +9,11 @@ void explain_question(const struct result *result, FILE *out, int width);
 /* Where the references come from. */
 void explain_sources(const struct result *result, FILE *out, int width);
 /* What the columns mean. */
-void explain_words(FILE *out, int width);
+void explain_words(const struct result *result, FILE *out, int width);
 /* How the compute time was found. */
 void explain_calibration(const struct result *result, FILE *out, int width);
+/* How each step that was measured was; nothing where all are simulated. */
+void explain_measurements(const struct result *result, FILE *out, int width);
 /* Strategies that do not fit in memory, and what takes it. */
 void explain_memory(const struct result *result, FILE *out, int width);
 /* The other reading of an MFU whose convention its source does not state, if there is one. */

@@ -15,6 +15,12 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/* A bound's name, or null where it is not known. */
+static json_t *bound(enum bound which)
+{
+    return which < BOUND_COUNT ? json_string(bound_name(which)) : json_null();
+}
+
 /* jansson refuses text that is not UTF-8; a name given on the command line may be anything. */
 static json_t *text(const char *value)
 {
@@ -51,8 +57,11 @@ static json_t *mfu_to_json(const double mfu[2])
                      number(mfu[FLOPS_MHA]));
 }
 
+/* A run, or null where there was none. */
 static json_t *step_to_json(const struct step_result *step)
 {
+    if (!isfinite(step->step_s))
+        return json_null();
     return json_pack("{s:o, s:o, s:o, s:s, s:o}", "step_s", number(step->step_s), "tokens_per_s",
                      number(step->tokens_per_s), "mfu", mfu_to_json(step->mfu), "fidelity",
                      fidelity_name(step->fidelity), "messages", unsigned_integer(step->messages));
@@ -61,8 +70,8 @@ static json_t *step_to_json(const struct step_result *step)
 static json_t *gain_to_json(const double gain_s[BOUND_COUNT])
 {
     json_t *gains = json_object();
-    for (int bound = 0; bound < BOUND_COUNT; bound++)
-        json_object_set_new(gains, bound_name((enum bound)bound), number(gain_s[bound]));
+    for (int i = 0; i < BOUND_COUNT; i++)
+        json_object_set_new(gains, bound_name((enum bound)i), number(gain_s[i]));
     return gains;
 }
 
@@ -88,27 +97,48 @@ static json_t *memory_to_json(const struct memory *memory)
                      "available_bytes", number(memory->available), "out_of_memory", memory->out_of_memory);
 }
 
-static json_t *strategy_to_json(const struct scenario *scenario, const struct strategy_result *strategy)
+static json_t *measured_to_json(const struct measured *measured)
 {
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "steps", measured->steps, "least_s", number(measured->least_s),
+                     "most_s", number(measured->most_s), "retransmits", number(measured->retransmits), "wan_wire_bytes",
+                     number(measured->wan_wire_bytes), "checked_bytes", number(measured->checked_bytes));
+}
+
+/* Ends with "measured" where the step was measured. */
+static json_t *with_measured(json_t *json, const struct strategy_result *strategy)
+{
+    if (json == NULL || strategy->step.fidelity != FIDELITY_MEASURED ||
+        json_object_set_new(json, "measured", measured_to_json(&strategy->measured)) == 0)
+        return json;
+    json_decref(json);
+    return NULL;
+}
+
+json_t *result_strategy_to_json(const struct result *result, const struct strategy_result *strategy)
+{
+    const struct scenario *scenario = result->scenario;
     const struct step_result *step = &strategy->step;
-    return json_pack(
-        "{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "name",
-        text(scenario->strategies[strategy->strategy].name), "bound_by", bound_name(strategy->bound_by), "step_s",
+    json_t *json = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, "
+        "s:o}",
+        "name", text(scenario->strategies[strategy->strategy].name), "bound_by", bound(strategy->bound_by), "step_s",
         number(step->step_s), "tokens_per_s", number(step->tokens_per_s), "mfu", mfu_to_json(step->mfu), "efficiency",
         number(strategy->efficiency), "exposed_comm_s", number(strategy->exposed_comm_s), "slack_s",
-        number(strategy->slack_s), "floor_s", number(strategy->floor_s), "floor_by", bound_name(strategy->floor_bound),
+        number(strategy->slack_s), "floor_s", number(strategy->floor_s), "floor_by", bound(strategy->floor_bound),
         "gain_s", gain_to_json(strategy->gain_s), "free_step_s", number(strategy->free_step_s), "bubble_s",
-        number(strategy->bubble_s), "compute_s", number(strategy->compute_s), "wan", wan_to_json(scenario, strategy),
-        "memory_per_gpu_bytes", number(strategy->memory.total), "memory", memory_to_json(&strategy->memory), "fidelity",
-        fidelity_name(step->fidelity), "messages", unsigned_integer(step->messages), "baseline",
-        step_to_json(&strategy->baseline));
+        number(strategy->bubble_s), "compute_s", number(strategy->compute_s), "slow_start_s",
+        number(strategy->slow_start_s), "wan_busy_s", number(strategy->wan_busy_s), "wan",
+        wan_to_json(scenario, strategy), "memory_per_gpu_bytes", number(strategy->memory.total), "memory",
+        memory_to_json(&strategy->memory), "fidelity", fidelity_name(step->fidelity), "messages",
+        unsigned_integer(step->messages), "baseline", step_to_json(&strategy->baseline));
+    return with_measured(json, strategy);
 }
 
 static json_t *strategies_to_json(const struct result *result)
 {
     json_t *strategies = json_array();
     for (size_t i = 0; strategies != NULL && i < result->strategy_count; i++)
-        strategies = append(strategies, strategy_to_json(result->scenario, &result->strategies[i]));
+        strategies = append(strategies, result_strategy_to_json(result, &result->strategies[i]));
     return strategies;
 }
 
@@ -124,7 +154,8 @@ static json_t *baseline_to_json(const struct result *result)
             strategy = &result->strategies[i];
     }
     json_t *baseline = step_to_json(&strategy->baseline);
-    json_object_set_new(baseline, "strategy", text(result->scenario->strategies[strategy->strategy].name));
+    if (json_is_object(baseline))
+        json_object_set_new(baseline, "strategy", text(result->scenario->strategies[strategy->strategy].name));
     return baseline;
 }
 

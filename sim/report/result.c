@@ -1,16 +1,19 @@
 #include "sim/report/result.h"
 
+#include <math.h>
 #include <stdlib.h>
 
-static const char *const bound_names[BOUND_COUNT] = {
+static const char *const bound_names[] = {
     [BOUND_COMPUTE] = "compute",         [BOUND_BUBBLE] = "bubble", [BOUND_WAN_RATE] = "WAN rate",
     [BOUND_WAN_LATENCY] = "WAN latency", [BOUND_WINDOW] = "window", [BOUND_FABRIC] = "fabric",
+    [BOUND_COUNT] = "unknown",
 };
 
 static const char *const fidelity_names[] = {
     [FIDELITY_MESSAGE] = "message",
     [FIDELITY_BULK] = "bulk",
     [FIDELITY_FOLDED] = "folded",
+    [FIDELITY_MEASURED] = "measured",
 };
 
 const char *bound_name(enum bound bound)
@@ -28,10 +31,21 @@ const struct strategy_result *result_best(const struct result *result)
     const struct strategy_result *best = NULL;
     for (size_t i = 0; i < result->strategy_count; i++) {
         const struct strategy_result *candidate = &result->strategies[i];
-        if (!candidate->memory.out_of_memory && (best == NULL || candidate->step.step_s < best->step.step_s))
+        if (candidate->memory.out_of_memory || isnan(candidate->step.step_s))
+            continue;
+        if (best == NULL || candidate->step.step_s < best->step.step_s)
             best = candidate;
     }
     return best;
+}
+
+bool result_measured(const struct result *result)
+{
+    for (size_t i = 0; i < result->strategy_count; i++) {
+        if (result->strategies[i].step.fidelity == FIDELITY_MEASURED)
+            return true;
+    }
+    return false;
 }
 
 void result_free(struct result *result)

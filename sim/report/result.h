@@ -18,10 +18,11 @@
 #include "sim/training/model.h"
 
 enum bound { BOUND_COMPUTE, BOUND_BUBBLE, BOUND_WAN_RATE, BOUND_WAN_LATENCY, BOUND_WINDOW, BOUND_FABRIC, BOUND_COUNT };
-const char *bound_name(enum bound bound); /* "compute", "bubble", "WAN rate", "WAN latency", "window", "fabric" */
+/* "compute", "bubble", "WAN rate", "WAN latency", "window", "fabric"; BOUND_COUNT: "unknown". */
+const char *bound_name(enum bound bound);
 
 enum fidelity { FIDELITY_MESSAGE, FIDELITY_BULK, FIDELITY_FOLDED, FIDELITY_MEASURED };
-const char *fidelity_name(enum fidelity fidelity);
+const char *fidelity_name(enum fidelity fidelity); /* "message", "bulk", "folded", "measured" */
 
 struct wan_result {
     size_t from, to;               /* site indices; one entry per link and direction */
@@ -101,9 +102,23 @@ void result_free(struct result *result); /* frees what it owns, not the struct; 
  * into result. */
 const struct strategy_result *result_best(const struct result *result);
 
+/* Was any of it measured on real ranks? */
+bool result_measured(const struct result *result);
+
 /* JSON, schema longhaul.result/1 (README.md beside this file); byte-identical for the same result. Figures that are not
  * finite become null. Caller owns; NULL when out of memory. */
 json_t *result_to_json(const struct result *result);
+
+/* A strategy's entry in it. */
+json_t *result_strategy_to_json(const struct result *result, const struct strategy_result *strategy);
+
+/* The inverse of result_to_json: fills *result (result_free it) from the JSON of a run of `scenario`, which must
+ * outlive it; result_to_json then gives the same document again. What the JSON derives from the rest or from the
+ * scenario is not read; memory.stage and memory.shards, which it lacks, are 0; null is NAN, but INFINITY for the slack
+ * of a simulated step, and a bound that is null BOUND_COUNT. -EINVAL with one line that tells apart: no
+ * longhaul.result, another version of the schema or of longhaul, a result of another scenario (by hash), a key that is
+ * missing or of the wrong type; -ENOMEM. *result is then empty. */
+int result_from_json(const json_t *json, const struct scenario *scenario, struct result *result, struct err *err);
 
 /* Writes result_to_json's document with 17 significant digits and a newline at the end. 0, -ENOMEM or -EIO. */
 int result_dump_json(const struct result *result, FILE *out, struct err *err);

@@ -1,21 +1,43 @@
 /* The table: one row per strategy under the one-site run it is measured against. */
-#include "sim/report/result.h"
+#include "sim/report/table.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "configs/units.h"
 #include "sim/report/explain.h"
-#include "sim/report/reference.h"
 #include "sim/report/text.h"
 
-enum { CELL_MAX = 48, FIELDS_MAX = 16, WIDTH_DEFAULT = 100 };
+enum { FIELDS_MAX = 16, WIDTH_DEFAULT = 100 };
 
 struct row {
     const char *name;
     const struct step_result *step;
     const struct strategy_result *strategy; /* NULL in a one-site row */
 };
+
+const char *table_time(double time_s, int digits, char *buffer, size_t size)
+{
+    return isfinite(time_s) ? text_time(time_s, digits, buffer, size) : "-";
+}
+
+const char *table_quantity(double value, enum dimension dimension, char *buffer, size_t size)
+{
+    return isfinite(value) ? units_format(value, dimension, 3, buffer, size) : "-";
+}
+
+const char *table_load(const struct wan_result *wan, int decimals, char *buffer, size_t size)
+{
+    char mean[16] = "-", peak[16] = "-";
+    if (!isfinite(wan->utilisation) && !isfinite(wan->peak_utilisation))
+        return "-";
+    if (isfinite(wan->utilisation))
+        snprintf(mean, sizeof mean, "%.*f", decimals, 100 * wan->utilisation);
+    if (isfinite(wan->peak_utilisation))
+        snprintf(peak, sizeof peak, "%.*f", decimals, 100 * wan->peak_utilisation);
+    snprintf(buffer, size, "%s/%s %%", mean, peak);
+    return buffer;
+}
 
 typedef const char *field_format(const struct row *row, char *buffer, size_t size);
 
@@ -28,25 +50,29 @@ static const char *name_cell(const struct row *row, char *buffer, size_t size)
 
 static const char *step_cell(const struct row *row, char *buffer, size_t size)
 {
-    return text_time(row->step->step_s, 4, buffer, size);
+    return table_time(row->step->step_s, 4, buffer, size);
 }
 
 static const char *tokens_cell(const struct row *row, char *buffer, size_t size)
 {
-    return text_count(row->step->tokens_per_s, buffer, size);
+    return isfinite(row->step->tokens_per_s) ? text_count(row->step->tokens_per_s, buffer, size) : "-";
 }
 
 static const char *mfu_cell(const struct row *row, char *buffer, size_t size)
 {
+    if (!isfinite(row->step->mfu[FLOPS_GQA]) || !isfinite(row->step->mfu[FLOPS_MHA]))
+        return "-";
     snprintf(buffer, size, "%.1f/%.1f %%", 100 * row->step->mfu[FLOPS_GQA], 100 * row->step->mfu[FLOPS_MHA]);
     return buffer;
 }
 
+/* How it was found, and from how many messages or, measured, steps. */
 static const char *simulated_cell(const struct row *row, char *buffer, size_t size)
 {
     char count[16];
-    snprintf(buffer, size, "%s %s", fidelity_name(row->step->fidelity),
-             text_count((double)row->step->messages, count, sizeof count));
+    bool measured = row->strategy != NULL && row->step->fidelity == FIDELITY_MEASURED;
+    double runs = measured ? row->strategy->measured.steps : (double)row->step->messages;
+    snprintf(buffer, size, "%s %s", fidelity_name(row->step->fidelity), text_count(runs, count, sizeof count));
     return buffer;
 }
 
@@ -62,36 +88,44 @@ static const char *detail_cell(const struct row *row, char *buffer, size_t size)
 
 static const char *floor_cell(const struct row *row, char *buffer, size_t size)
 {
-    return row->strategy == NULL ? "" : text_time(row->strategy->floor_s, 4, buffer, size);
+    return row->strategy == NULL ? "" : table_time(row->strategy->floor_s, 4, buffer, size);
 }
 
 static const char *efficiency_cell(const struct row *row, char *buffer, size_t size)
 {
     if (row->strategy == NULL)
         return "";
+    if (!isfinite(row->strategy->efficiency))
+        return "-";
     snprintf(buffer, size, "%.1f %%", 100 * row->strategy->efficiency);
     return buffer;
 }
 
 static const char *exposed_cell(const struct row *row, char *buffer, size_t size)
 {
-    return row->strategy == NULL ? "" : text_time(row->strategy->exposed_comm_s, 3, buffer, size);
+    return row->strategy == NULL ? "" : table_time(row->strategy->exposed_comm_s, 3, buffer, size);
 }
 
 static const char *slack_cell(const struct row *row, char *buffer, size_t size)
 {
-    if (row->strategy == NULL)
-        return "";
-    if (!isfinite(row->strategy->slack_s))
-        return "-";
-    return text_time(row->strategy->slack_s, 3, buffer, size);
+    return row->strategy == NULL ? "" : table_time(row->strategy->slack_s, 3, buffer, size);
 }
 
 static const char *bound_cell(const struct row *row, char *buffer, size_t size)
 {
     (void)buffer;
     (void)size;
-    return row->strategy == NULL ? "" : bound_name(row->strategy->bound_by);
+    if (row->strategy == NULL)
+        return "";
+    return row->strategy->bound_by < BOUND_COUNT ? bound_name(row->strategy->bound_by) : "-";
+}
+
+/* By load, or by bytes where the load is not known. */
+static bool busier(const struct wan_result *a, const struct wan_result *b)
+{
+    if (isfinite(a->utilisation) && isfinite(b->utilisation))
+        return a->utilisation > b->utilisation;
+    return a->bytes > b->bytes;
 }
 
 static const struct wan_result *busiest(const struct row *row)
@@ -100,7 +134,7 @@ static const struct wan_result *busiest(const struct row *row)
         return NULL;
     const struct wan_result *busiest = row->strategy->wan;
     for (size_t i = 1; i < row->strategy->wan_count; i++) {
-        if (row->strategy->wan[i].utilisation > busiest->utilisation)
+        if (busier(&row->strategy->wan[i], busiest))
             busiest = &row->strategy->wan[i];
     }
     return busiest;
@@ -109,21 +143,18 @@ static const struct wan_result *busiest(const struct row *row)
 static const char *wan_bytes_cell(const struct row *row, char *buffer, size_t size)
 {
     const struct wan_result *wan = busiest(row);
-    return wan == NULL ? "" : units_format(wan->bytes, DIM_BYTES, 3, buffer, size);
+    return wan == NULL ? "" : table_quantity(wan->bytes, DIM_BYTES, buffer, size);
 }
 
 static const char *wan_load_cell(const struct row *row, char *buffer, size_t size)
 {
     const struct wan_result *wan = busiest(row);
-    if (wan == NULL)
-        return "";
-    snprintf(buffer, size, "%.0f/%.0f %%", 100 * wan->utilisation, 100 * wan->peak_utilisation);
-    return buffer;
+    return wan == NULL ? "" : table_load(wan, 0, buffer, size);
 }
 
 static const char *memory_cell(const struct row *row, char *buffer, size_t size)
 {
-    return row->strategy == NULL ? "" : units_format(row->strategy->memory.total, DIM_BYTES, 3, buffer, size);
+    return row->strategy == NULL ? "" : table_quantity(row->strategy->memory.total, DIM_BYTES, buffer, size);
 }
 
 static const char *fits_cell(const struct row *row, char *buffer, size_t size)
@@ -217,9 +248,16 @@ static void layout_row(const struct layout *layout, struct grid *grid, enum pain
     grid_row(grid, paint, cells);
 }
 
+static bool has_baseline(const struct strategy_result *strategy)
+{
+    return isfinite(strategy->baseline.step_s);
+}
+
 /* One-site runs that differ by less than can be read off the table are one row. */
 static bool same_baseline(const struct strategy_result *a, const struct strategy_result *b)
 {
+    if (!has_baseline(a) || !has_baseline(b))
+        return has_baseline(a) == has_baseline(b);
     return fabs(a->baseline.step_s - b->baseline.step_s) <= 1e-4 * a->baseline.step_s;
 }
 
@@ -250,7 +288,8 @@ static struct grid *strategies_grid(const struct result *result, const struct la
         if (!first_of_group(result, group))
             continue;
         struct row row = {.name = "one site", .step = &leader->baseline};
-        layout_row(layout, grid, PAINT_DIM, &row);
+        if (has_baseline(leader))
+            layout_row(layout, grid, PAINT_DIM, &row);
         for (size_t i = group; i < result->strategy_count; i++) {
             if (same_baseline(leader, &result->strategies[i]))
                 strategy_row(result, layout, grid, i);
@@ -283,131 +322,18 @@ static void print_strategies(const struct result *result, FILE *out, bool colour
     }
 }
 
-/* Two directions of a link are one line where they carry the same. */
-static bool mirrors(const struct wan_result *a, const struct wan_result *b)
-{
-    return a->from == b->to && a->to == b->from && fabs(a->bytes - b->bytes) <= 1e-3 * a->bytes &&
-           fabs(a->utilisation - b->utilisation) < 5e-4 && fabs(a->peak_utilisation - b->peak_utilisation) < 5e-3;
-}
-
-static void link_row(const struct result *result, struct grid *grid, const struct strategy_result *strategy,
-                     const struct wan_result *wan, bool both)
-{
-    char route[256], bytes[CELL_MAX], load[CELL_MAX], rate[CELL_MAX];
-    const struct scenario *scenario = result->scenario;
-    snprintf(route, sizeof route, "%s %s %s", scenario->sites[wan->from].name, both ? "<->" : "->",
-             scenario->sites[wan->to].name);
-    snprintf(load, sizeof load, "%.1f/%.1f %%", 100 * wan->utilisation, 100 * wan->peak_utilisation);
-    const char *const cells[] = {scenario->strategies[strategy->strategy].name, route,
-                                 units_format(wan->bytes, DIM_BYTES, 3, bytes, sizeof bytes), load,
-                                 units_format(wan->rate_per_gpu_bit_per_s, DIM_RATE, 3, rate, sizeof rate)};
-    grid_row(grid, PAINT_PLAIN, cells);
-}
-
-static void link_rows(const struct result *result, struct grid *grid, const struct strategy_result *strategy)
-{
-    const struct wan_result *wan = strategy->wan;
-    for (size_t i = 0; i < strategy->wan_count; i++) {
-        bool printed = false;
-        for (size_t j = 0; j < i && !printed; j++)
-            printed = mirrors(&wan[j], &wan[i]);
-        bool both = false;
-        for (size_t j = i + 1; j < strategy->wan_count && !both; j++)
-            both = mirrors(&wan[i], &wan[j]);
-        if (!printed)
-            link_row(result, grid, strategy, &wan[i], both);
-    }
-}
-
-static void print_links(const struct result *result, FILE *out, bool colour)
-{
-    static const bool right[] = {false, false, true, true, true};
-    static const char *const heads[] = {"WAN use of", "link", "bytes a step", "mean/peak", "rate per GPU"};
-    if (result->scenario->wan_count == 0)
-        return;
-    struct grid *grid = grid_new(5, 1, right);
-    grid_row(grid, PAINT_HEAD, heads);
-    for (size_t i = 0; i < result->strategy_count; i++)
-        link_rows(result, grid, &result->strategies[i]);
-    fputc('\n', out);
-    grid_print(grid, out, &(struct grid_style){.colour = colour, .gap = 2});
-    grid_free(grid);
-}
-
-static const char *metric_cell(double value, const char *metric, char *buffer, size_t size)
-{
-    if (!isfinite(value))
-        return "unknown";
-    if (strcmp(metric, "step") == 0)
-        return text_time(value, 4, buffer, size);
-    if (strcmp(metric, "tokens_per_s") == 0)
-        return text_count(value, buffer, size);
-    snprintf(buffer, size, "%.1f %%", 100 * value);
-    return buffer;
-}
-
-static void reference_row(const struct result *result, struct grid *grid, const struct comparison *comparison)
-{
-    const struct reference *reference = comparison->reference;
-    char name[256], predicted[CELL_MAX], value[CELL_MAX], error[CELL_MAX];
-    bool has_convention = comparison->convention != FLOPS_UNSTATED;
-    snprintf(name, sizeof name, "%s %s%s%s", result->scenario->strategies[reference->strategy].name,
-             strcmp(reference->metric, "tokens_per_s") == 0 ? "tokens/s" : reference->metric,
-             has_convention ? ", read as " : "", has_convention ? convention_name(comparison->convention) : "");
-    double percent = fabs(comparison->error) < 5e-4 ? 0 : 100 * comparison->error; /* not "-0.0 %" */
-    snprintf(error, sizeof error, "%+.1f %%", percent);
-    const char *const cells[] = {name, metric_cell(comparison->predicted, reference->metric, predicted, CELL_MAX),
-                                 metric_cell(reference->value, reference->metric, value, CELL_MAX),
-                                 isfinite(comparison->error) ? error : "-", reference->source};
-    grid_row(grid, PAINT_PLAIN, cells);
-}
-
-static struct grid *references_grid(const struct result *result, size_t columns)
-{
-    static const bool right[] = {false, true, true, true, false};
-    static const char *const heads[] = {"reference", "predicted", "reported", "error", "source"};
-    struct grid *grid = grid_new(columns, 1, right);
-    grid_row(grid, PAINT_HEAD, heads);
-    for (size_t i = 0; i < result->scenario->reference_count; i++) {
-        const struct reference *reference = &result->scenario->references[i];
-        for (size_t reading = 0; reading < reference_readings(reference); reading++) {
-            struct comparison comparison = reference_compare(result, reference, reading);
-            reference_row(result, grid, &comparison);
-        }
-    }
-    return grid;
-}
-
-/* Sources follow below the rows where they would make them too long. */
-static void print_references(const struct result *result, FILE *out, bool colour, int width)
-{
-    if (result->scenario->reference_count == 0)
-        return;
-    const struct grid_style style = {.colour = colour, .gap = 2};
-    struct grid *grid = references_grid(result, 5);
-    bool fits = grid_width(grid, &style) <= width;
-    if (!fits) {
-        grid_free(grid);
-        grid = references_grid(result, 4);
-    }
-    fputc('\n', out);
-    grid_print(grid, out, &style);
-    grid_free(grid);
-    if (!fits)
-        explain_sources(result, out, width);
-}
-
 void result_print(const struct result *result, FILE *out, bool colour, int width)
 {
     width = width > 0 ? width : WIDTH_DEFAULT;
     explain_question(result, out, width);
     fputc('\n', out);
     print_strategies(result, out, colour, width);
-    print_links(result, out, colour);
-    print_references(result, out, colour, width);
+    table_links(result, out, colour);
+    table_references(result, out, colour, width);
     fputc('\n', out);
-    explain_words(out, width);
+    explain_words(result, out, width);
     explain_calibration(result, out, width);
+    explain_measurements(result, out, width);
     explain_other_reading(result, out, width);
     explain_notes(result, out, width);
     explain_memory(result, out, width);

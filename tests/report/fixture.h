@@ -18,6 +18,9 @@ struct fixture {
 struct fixture *fixture_new(size_t sites);
 void fixture_free(struct fixture *fixture);
 
+/* Makes the result one that was measured on real ranks: 5 steps each, no baseline, no what-ifs, no other reading. */
+void fixture_measure(struct fixture *fixture);
+
 /* Runs result_print into memory. Caller frees. */
 char *fixture_print(const struct result *result, bool colour, int width);
 

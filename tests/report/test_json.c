@@ -174,6 +174,36 @@ START_TEST(any_name_and_seed)
 }
 END_TEST
 
+START_TEST(measured_fields)
+{
+    struct fixture *fixture = fixture_new(2);
+    json_t *json = parse(&fixture->result);
+    json_t *strategy = json_array_get(json_object_get(json, "strategies"), 0);
+    ck_assert_ptr_null(json_object_get(strategy, "measured"));
+    ck_assert_double_eq(json_real_value(json_object_get(strategy, "slow_start_s")), 0.05);
+    ck_assert_double_eq(json_real_value(json_object_get(strategy, "wan_busy_s")), 6.8);
+    json_decref(json);
+    fixture_measure(fixture);
+    json = parse(&fixture->result);
+    strategy = json_array_get(json_object_get(json, "strategies"), 0);
+    static const char *const unknown[] = {"bound_by", "floor_by", "floor_s", "slow_start_s", "slack_s", "baseline"};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        ck_assert_msg(json_is_null(json_object_get(strategy, unknown[i])), "%s is known", unknown[i]);
+    int steps;
+    double least, most, again, wire, checked;
+    ck_assert_int_eq(json_unpack(strategy, "{s:{s:i, s:F, s:F, s:F, s:F, s:F!}}", "measured", "steps", &steps,
+                                 "least_s", &least, "most_s", &most, "retransmits", &again, "wan_wire_bytes", &wire,
+                                 "checked_bytes", &checked),
+                     0);
+    ck_assert_int_eq(steps, 5);
+    ck_assert_double_eq(wire, 702e6);
+    ck_assert(json_is_null(json_object_get(json, "baseline")));
+    ck_assert_str_eq(json_string_value(json_object_get(strategy, "fidelity")), "measured");
+    json_decref(json);
+    fixture_free(fixture);
+}
+END_TEST
+
 START_TEST(write_error_is_told)
 {
     struct fixture *fixture = fixture_new(2);
@@ -197,6 +227,7 @@ int main(void)
     tcase_add_test(tests, same_result_same_bytes);
     tcase_add_test(tests, never_nan);
     tcase_add_test(tests, any_name_and_seed);
+    tcase_add_test(tests, measured_fields);
     tcase_add_test(tests, write_error_is_told);
     return run_cases("report/json", tests);
 }

@@ -49,8 +49,10 @@ START_TEST(fits_the_terminal)
 {
     static const size_t site_counts[] = {1, 2, 4};
     static const int widths[] = {80, 100, 132, 160};
-    struct fixture *fixture = fixture_new(site_counts[_i / 4]);
+    struct fixture *fixture = fixture_new(site_counts[_i / 4 % 3]);
     int width = widths[_i % 4];
+    if (_i >= 12)
+        fixture_measure(fixture);
     char *text = fixture_print(&fixture->result, false, width);
     for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         ck_assert_msg(text_columns(line) <= width, "wider than %d: %s", width, line);
@@ -120,6 +122,49 @@ START_TEST(assumed_and_no_wan)
 }
 END_TEST
 
+/* A measurement has no baseline and no what-ifs: nothing is said about them. */
+START_TEST(measured_on_real_ranks)
+{
+    static const char *const parts[] = {
+        "measured 5",
+        "Words: step = the median of those measured on real ranks;",
+        "Compute time: waited for, not computed; kernels are taken to reach 55.3 % of peak",
+        "har: measured on real ranks, median of 5 steps, from 17.44 s to 17.97 s; TCP sent 702 MB across the WAN a "
+        "step; 12.4 segments a step were sent again; the values of 1.5 GB were checked.",
+        "Best: har-chunked, 10.73 s a step (586k tokens/s), measured on real ranks, median of 5 steps, from 10.62 s",
+        "har-chunked tokens/s",
+        "16/- %",
+    };
+    static const char *const lies[] = {"one site",         "bound by compute", "would be gained",
+                                       "Nothing modelled", "calibrated",       "nan",
+                                       "predicted",        "simulated",        "unknown -"};
+    struct fixture *fixture = fixture_new(2);
+    fixture_measure(fixture);
+    char *text = fixture_print(&fixture->result, false, 1000);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        expect(text, parts[i]);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        ck_assert_msg(strstr(text, lies[i]) == NULL, "'%s' in:\n%s", lies[i], text);
+    free(text);
+    fixture_free(fixture);
+}
+END_TEST
+
+START_TEST(measured_without_bytes)
+{
+    struct fixture *fixture = fixture_new(2);
+    fixture_measure(fixture);
+    fixture->result.calibration.forward_s = NAN;
+    struct measured *measured = &fixture->result.strategies[3].measured;
+    *measured = (struct measured){.steps = 1, .least_s = 2, .most_s = 2, .retransmits = NAN, .wan_wire_bytes = NAN};
+    char *text = fixture_print(&fixture->result, false, 1000);
+    expect(text, "har-chunked: measured on real ranks, median of 1 step, from 2.000 s to 2.000 s.\n");
+    expect(text, "reach 55.3 % of peak.\n");
+    free(text);
+    fixture_free(fixture);
+}
+END_TEST
+
 static int show(size_t sites, int width)
 {
     struct fixture *fixture = fixture_new(sites);
@@ -134,10 +179,12 @@ int main(int argc, char **argv)
         return show((size_t)atoi(argv[1]), atoi(argv[2]));
     TCase *tests = tcase_create("table");
     tcase_add_test(tests, says_everything);
-    tcase_add_loop_test(tests, fits_the_terminal, 0, 12);
+    tcase_add_loop_test(tests, fits_the_terminal, 0, 24);
     tcase_add_test(tests, colour_only_when_asked);
     tcase_add_test(tests, none_fits);
     tcase_add_test(tests, slower_but_more_efficient);
     tcase_add_test(tests, assumed_and_no_wan);
+    tcase_add_test(tests, measured_on_real_ranks);
+    tcase_add_test(tests, measured_without_bytes);
     return run_cases("report/table", tests);
 }
