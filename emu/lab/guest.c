@@ -18,9 +18,8 @@
 #include "emu/lab/network.h"
 #include "emu/lab/sysctl.h"
 
-#define LAB_FOLDER "/run/longhaul"
-#define SCENARIO_FILE LAB_FOLDER "/scenario.yaml"
-#define HOSTS_FILE LAB_FOLDER "/hosts"
+#define SCENARIO_FILE GUEST_FOLDER "/scenario.yaml"
+#define HOSTS_FILE GUEST_FOLDER "/hosts"
 
 /* ---- consoles */
 
@@ -97,14 +96,15 @@ static int name_hosts(const struct topology *topology, struct err *err)
 static int set_up(const struct spec *spec, const struct topology *topology, struct err *err)
 {
     int rc = set_limits(err);
-    if (!rc && mkdir(LAB_FOLDER, 0755))
-        rc = err_set(err, errno, LAB_FOLDER ": %s", strerror(errno));
+    if (!rc && mkdir(GUEST_FOLDER, 0755))
+        rc = err_set(err, errno, GUEST_FOLDER ": %s", strerror(errno));
     char *text = rc ? NULL : topology_scenario(topology, err);
     if (!rc && !text)
         rc = -ENOMEM;
     rc = rc ? rc : write_file(SCENARIO_FILE, text, err);
     free(text);
     rc = rc ? rc : name_hosts(topology, err);
+    rc = rc ? rc : guest_mpi_files(spec, topology, err);
     rc = rc ? rc : network_build(topology, "", err);
     return rc ? rc : network_shape(topology, "", spec->shaper, SCENARIO_FILE, err);
 }

@@ -1,21 +1,19 @@
-/* The command on its host, and the relay of its streams to the consoles. */
+/* The command and its environment, and the relay of its streams to the consoles. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pty.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "emu/lab/guest.h"
-#include "emu/lab/network.h"
 
 enum { CHUNK_BYTES = 64 << 10, NOT_FOUND = 127, NOT_RUNNABLE = 126 };
 
@@ -51,19 +49,7 @@ static int open_stream(struct stream *stream, enum spec_console console, bool te
 
 /* ---- the command's own process */
 
-/* As `ip netns exec` does, and with a name and IPC of its own. */
-static int become_host(const char *host, struct err *err)
-{
-    int rc = network_enter("", host, err);
-    if (rc)
-        return rc;
-    if (unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC) || sethostname(host, strlen(host)) ||
-        mount("", "/", "none", MS_SLAVE | MS_REC, NULL) || mount("sysfs", "/sys", "sysfs", 0, NULL))
-        return err_set(err, errno, "%s: %s", host, strerror(errno));
-    return 0;
-}
-
-static void set_environment(const struct spec *spec, const char *host)
+static void set_environment(const struct spec *spec)
 {
     const char *scenario = getenv("LONGHAUL_SCENARIO");
     char *scenario_path = strdup(scenario ? scenario : "");
@@ -77,7 +63,6 @@ static void set_environment(const struct spec *spec, const char *host)
                  user_path && *user_path ? user_path : "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin") > 0)
         setenv("PATH", path, 1);
     setenv("LONGHAUL_SCENARIO", scenario_path ? scenario_path : "", 1);
-    setenv("LONGHAUL_HOST", host, 1);
     static const char *const temporary[] = {"TMPDIR", "TMP", "TEMP"};
     for (size_t i = 0; i < sizeof temporary / sizeof *temporary && !spec->private_tmp; i++)
         setenv(temporary[i], "/run/tmp", 1);
@@ -93,11 +78,13 @@ static _Noreturn void become_command(const struct spec *spec, const char *host, 
     dup2(streams[spec->shell ? 0 : 1].inside, STDERR_FILENO);
     if (spec->shell)
         (void)ioctl(STDIN_FILENO, TIOCSCTTY, 0);
-    if (become_host(host, &err)) {
+    set_environment(spec);
+    if (guest_mpi_environment(spec, &err) || guest_become_host(host, &err)) {
         fprintf(stderr, "longhaul lab: %s\n", err.text);
         _exit(EXIT_FAILED);
     }
-    set_environment(spec, host);
+    if (!spec->real_time)
+        prctl(PR_SET_TIMERSLACK, 1UL); /* else every sleep is 50 us longer than asked */
     if (chdir(spec->folder)) {
         fprintf(stderr, "longhaul lab: %s is not there inside: %s\n", spec->folder, strerror(errno));
         _exit(EXIT_FAILED);

@@ -138,18 +138,24 @@ static const struct argp run_parser = {
         "neither root nor netem.\n\n"
         "Time inside is virtual: the clock stands still while any process runs and jumps when all of them sleep. So a "
         "21.3 ms link is 21.3 ms to the microsecond on any machine, and the same in every run; computation costs no "
-        "time, a sleep costs what it says, and a process that polls without sleeping stops the clock.\v"
+        "time, a sleep costs what it says, and a process that polls without sleeping stops the clock. Ranks of an MPI "
+        "program may: their polls wait, and MPI_Wtime is the virtual clock (other uses of the processor's counter are "
+        "not).\v"
         "Inside: every host is a network namespace (`ip netns exec west-1 ...`), names are in /etc/hosts, the root "
         "file system is the host's, read-only but for one folder; /run, /dev/shm and (unless the lab needs what lies "
         "there) /tmp are empty and the lab's own, else TMPDIR, TMP and TEMP are /run/tmp. LONGHAUL_SCENARIO names the "
         "scenario as "
         "built (rates divided by lab.divide), LONGHAUL_HOST the host. TCP buffers grow to 128 MiB, MTU is 1500 byte. "
-        "longhaul-emu shapes the links, netem the NICs. Programs built with address sanitizer do not run inside. "
+        "longhaul-emu shapes the links, netem the NICs. Open MPI is set up to run one rank a host over TCP: "
+        "OMPI_MCA_... "
+        "where you have not set them, a hostfile in /run/longhaul, and there also `rsh HOST COMMAND`. Programs built "
+        "with address sanitizer do not run inside. "
         "Standard input is empty. The lab ends with the command, and with whatever that left running; Ctrl-C ends it "
         "at once.\n\n"
         "  longhaul lab run lab-2x4 -- ping -c 5 east-0\n"
         "  longhaul lab run lab-2x4 --on east-1 --set wan.rtt=50ms -- ./my-test --peer west-0\n"
-        "  longhaul lab run twin-1536 --real-time --timeout 60s -- iperf3 -c east-0\n\n"
+        "  longhaul lab run twin-1536 --real-time --timeout 60s -- iperf3 -c iad-0\n"
+        "  longhaul lab run lab-2x4 -- mpirun ./my-mpi-program\n\n"
         "Exit status: the command's own (128 + N when signal N ended it; 127 when it is not found); 1 when the lab "
         "failed or the time was up, 2 wrong usage or a wrong scenario, 77 when the lab cannot run here.",
 };
@@ -189,6 +195,18 @@ static void describe(const struct topology *topology, bool real_time)
     fprintf(stderr, "; %s\n", real_time ? "real time" : "virtual time: computing costs none, sleeping and sending do");
 }
 
+/* What a program computes is most of what its user expects to see. */
+static void describe_mpi(const char *command)
+{
+    static const char *const launchers[] = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"};
+    const char *name = strrchr(command, '/') ? strrchr(command, '/') + 1 : command;
+    for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++)
+        if (!strcmp(name, launchers[i]))
+            fputs("lab: what its ranks compute costs no time, unless they sleep for as long as it takes; with "
+                  "--real-time it costs what it costs here\n",
+                  stderr);
+}
+
 /* The user's terminal passes every byte while a shell of the lab runs on it. */
 static int raw_terminal(struct termios *before, struct spec *spec, struct err *err)
 {
@@ -222,10 +240,13 @@ static int run_lab(const struct arguments *arguments, const struct topology *top
     struct termios before;
     struct machine machine;
     int rc = kernel_find(arguments->kernel, kernel, err);
-    if (!rc && !arguments->quiet)
-        describe(topology, arguments->real_time || arguments->shell);
     spec->shell = arguments->shell;
     spec->real_time = arguments->real_time || arguments->shell;
+    if (!rc && !arguments->quiet) {
+        describe(topology, spec->real_time);
+        if (!spec->real_time)
+            describe_mpi(spec->argv[0]);
+    }
     if (!rc && spec->shell)
         rc = raw_terminal(&before, spec, err);
     else
