@@ -23,6 +23,8 @@ static const struct verb {
     {"sim", "predict a training step, strategy by strategy", "longhaul built with SimGrid (libsimgrid-dev)"},
     {"collective", "time one collective over message sizes", "longhaul built with SimGrid (libsimgrid-dev)"},
     {"platform", "print a scenario as a SimGrid platform", "longhaul built with SimGrid (libsimgrid-dev)"},
+    {"compare", "lay a prediction beside what real ranks take in the lab",
+     "longhaul built with jansson (libjansson-dev)"},
     {"emu", "make this node's real traffic feel the long-haul link", "longhaul built with libnl (libnl-3-dev)"},
     {"lab", "the scenario's sites and links on this machine, without root", "longhaul built with libnl (libnl-3-dev)"},
     {"config", "check or show a scenario", "longhaul built with libfyaml (libfyaml-dev)"},
@@ -59,11 +61,11 @@ static bool in_build_tree(const char *folder)
  * LONGHAUL_EXEC_PATH, PATH. Caller frees; NULL when out of memory. */
 static char *search_path(void)
 {
-    char folder[PATH_MAX], neighbours[4 * PATH_MAX + 64] = "";
+    char folder[PATH_MAX], neighbours[5 * PATH_MAX + 64] = "";
     own_folder(folder);
     if (in_build_tree(folder))
-        snprintf(neighbours, sizeof neighbours, "%s/engine:%s/../configs:%s/../emu/verbs:%s/../emu/lab", folder, folder,
-                 folder, folder);
+        snprintf(neighbours, sizeof neighbours, "%s/engine:%s/report:%s/../configs:%s/../emu/verbs:%s/../emu/lab",
+                 folder, folder, folder, folder, folder);
     const char *extra = getenv("LONGHAUL_EXEC_PATH");
     const char *path = getenv("PATH");
     char *folders = NULL;

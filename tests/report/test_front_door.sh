@@ -75,9 +75,11 @@ mkdir -p "$folder/tree/sim"
 cp "$longhaul" "$folder/tree/sim/longhaul"
 program "$folder/tree/sim/engine/longhaul-collective" 'echo "engine $*"'
 program "$folder/tree/configs/longhaul-config" 'echo "configs $*"'
+program "$folder/tree/sim/report/longhaul-compare" 'echo "report $*"'
 check "no build tree, no neighbours" 77 "not installed" "$folder/tree/sim/longhaul" config
 touch "$folder/tree/build.ninja"
 check "build tree: configs" 0 "configs show x" "$folder/tree/sim/longhaul" config show x
+check "build tree: report" 0 "report z" "$folder/tree/sim/longhaul" compare z
 check "build tree: engine" 0 "engine y" "$folder/tree/sim/longhaul" collective y
 
 [ "$failures" -eq 0 ]
