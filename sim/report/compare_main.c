@@ -28,8 +28,9 @@ static const char documentation[] =
     "full scale is predicted too.\n\n"
     "Examples:\n"
     "  longhaul compare lab-2x4\n"
+    "  longhaul compare lab-2x4 --steps 9 --json errors.json\n"
     "  longhaul compare twin-1536 --rtt 1ms,5ms,21.3ms,50ms\n"
-    "  longhaul compare mine.yaml --vary wan.rtt=5ms,20ms --vary wan.waves=1,4 --steps 5 --json errors.json\n\n"
+    "  longhaul compare mine.yaml --vary wan.rtt=5ms,20ms --vary wan.waves=1,4\n\n"
     "A step is split into compute, slow start, bandwidth and wait, the same for both. With several points a table "
     "shows the error of each strategy over what was varied. Without --json everything is for people; the file is "
     "longhaul.compare/1, described in sim/report/README.md.\n\n"
@@ -51,7 +52,7 @@ static const struct argp_option option_list[] = {
     {0},
 };
 
-static void take_vary(struct arguments *arguments, const char *option, const char *text, struct argp_state *state)
+static void add_vary(struct arguments *arguments, const char *option, const char *text, struct argp_state *state)
 {
     struct err err = {""};
     if (arguments->vary_count == VARIES_MAX)
@@ -67,8 +68,13 @@ static void take_rtt(struct arguments *arguments, const char *list, struct argp_
     char *text = NULL;
     if (asprintf(&text, "wan.rtt=%s", list) < 0)
         argp_failure(state, EXIT_FAILED, ENOMEM, "--rtt");
-    take_vary(arguments, "--rtt", text, state);
+    add_vary(arguments, "--rtt", text, state);
     free(text);
+}
+
+static void take_varied(struct arguments *arguments, const char *text, struct argp_state *state)
+{
+    add_vary(arguments, "--vary", text, state);
 }
 
 static void take_steps(struct arguments *arguments, const char *text, struct argp_state *state)
@@ -105,41 +111,43 @@ static void take_scenario(struct arguments *arguments, const char *text, struct 
     arguments->scenario = text;
 }
 
+static void take_json(struct arguments *arguments, const char *path, struct argp_state *state)
+{
+    (void)state;
+    arguments->json = path;
+}
+
+static void need_scenario(struct arguments *arguments, const char *nothing, struct argp_state *state)
+{
+    (void)arguments;
+    (void)nothing;
+    argp_error(state, "needs a scenario: a file, or a name such as lab-2x4");
+}
+
+static void give_sets(struct arguments *arguments, const char *nothing, struct argp_state *state)
+{
+    (void)nothing;
+    state->child_inputs[0] = &arguments->sets;
+}
+
+static const struct {
+    int key;
+    void (*take)(struct arguments *arguments, const char *text, struct argp_state *state);
+} takers[] = {
+    {ARGP_KEY_INIT, give_sets}, {ARGP_KEY_ARG, take_scenario},    {ARGP_KEY_NO_ARGS, need_scenario},
+    {'j', take_json},           {OPTION_RTT, take_rtt},           {OPTION_VARY, take_varied},
+    {OPTION_STEPS, take_steps}, {OPTION_STRATEGY, take_strategy}, {OPTION_TIMEOUT, take_timeout},
+};
+
 static error_t take_argument(int key, char *argument, struct argp_state *state)
 {
-    struct arguments *arguments = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &arguments->sets;
-        break;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "needs a scenario: a file, or a name such as lab-2x4");
-        break;
-    case 'j':
-        arguments->json = argument;
-        break;
-    case OPTION_RTT:
-        take_rtt(arguments, argument, state);
-        break;
-    case OPTION_VARY:
-        take_vary(arguments, "--vary", argument, state);
-        break;
-    case OPTION_STEPS:
-        take_steps(arguments, argument, state);
-        break;
-    case OPTION_STRATEGY:
-        take_strategy(arguments, argument, state);
-        break;
-    case OPTION_TIMEOUT:
-        take_timeout(arguments, argument, state);
-        break;
-    case ARGP_KEY_ARG:
-        take_scenario(arguments, argument, state);
-        break;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    for (size_t i = 0; i < sizeof takers / sizeof *takers; i++) {
+        if (takers[i].key == key) {
+            takers[i].take(state->input, argument, state);
+            return 0;
+        }
     }
-    return 0;
+    return ARGP_ERR_UNKNOWN;
 }
 
 /* A strategy that no scenario has is told before anything runs. */

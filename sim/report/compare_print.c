@@ -365,9 +365,9 @@ static void print_summary(const struct compare *compare, const struct compare_su
     }
     point_label(point, label, sizeof label);
     bool several = compare->point_count > 1;
-    snprintf(text, sizeof text, "Error: median %.1f %% of %zu, worst %s (%s%s%s).", 100 * summary->median_error,
-             summary->count, percent(summary->worst_error, worst, sizeof worst), row_name(point, summary->worst_row),
-             several ? " at " : "", several ? label : "");
+    snprintf(text, sizeof text, "Error: median %.1f %%, worst %s (%s%s%s); %zu compared.", 100 * summary->median_error,
+             percent(summary->worst_error, worst, sizeof worst), row_name(point, summary->worst_row),
+             several ? " at " : "", several ? label : "", summary->count);
     text_wrap(page->out, text, page->width, INDENT);
 }
 

@@ -33,8 +33,8 @@ struct session {
     char door[PATH_MAX]; /* the front door */
     const struct compare_point *point;
     enum run run;
-    time_t start;
-    bool shown;
+    time_t begin, start; /* of all, of this run */
+    time_t shown;        /* when progress was, in this run; 0: not yet */
     int signal;
 };
 
@@ -62,18 +62,18 @@ static void show_progress(void *context)
 {
     struct session *session = context;
     const struct compare *compare = session->compare;
-    long passed = (long)(time(NULL) - session->start);
-    if (!isatty(STDERR_FILENO) || passed < 2)
+    time_t now = time(NULL);
+    if (!isatty(STDERR_FILENO) || now - session->begin < 2 || now == session->shown)
         return;
-    session->shown = true;
+    session->shown = now;
     fprintf(stderr, "\rpoint %zu of %zu: %s, %ld s\033[K", (size_t)(session->point - compare->points) + 1,
-            compare->point_count, runs[session->run].name, passed);
+            compare->point_count, runs[session->run].name, (long)(now - session->start));
     fflush(stderr);
 }
 
 static void end_progress(const struct session *session)
 {
-    if (session->shown)
+    if (session->shown != 0)
         fputs("\r\033[K", stderr);
 }
 
@@ -155,7 +155,7 @@ static int run_backend(struct session *session, enum run run, json_t **json, str
     const struct child_watch watch = {session->request->timeout_s, show_progress, session};
     session->run = run;
     session->start = time(NULL);
-    session->shown = false;
+    session->shown = 0;
     build_command(session, &command);
     int rc = child_run(command.words, &watch, &output, err);
     end_progress(session);
@@ -237,7 +237,7 @@ static int run_point(struct session *session, struct compare_point *point, struc
 
 int compare_run(struct compare *compare, const struct compare_request *request, int *signal, struct err *err)
 {
-    struct session session = {.compare = compare, .request = request};
+    struct session session = {.compare = compare, .request = request, .begin = time(NULL)};
     int rc = find_door(session.door, err);
     for (size_t i = 0; i < compare->point_count && rc == 0; i++)
         rc = run_point(&session, &compare->points[i], err);

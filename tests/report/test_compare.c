@@ -163,8 +163,8 @@ END_TEST
 START_TEST(one_point_shows)
 {
     static const char *const parts[] = {
-        "twin-1536: predicted by the simulator and measured on real ranks in the lab, both at the lab's scale, 192 "
-        "hosts a site, bytes and rates divided by 1000.",
+        "twin-1536: predicted by the simulator and measured on real ranks in the lab, both at the lab's scale, ",
+        "scale, 192 hosts a site, bytes and rates divided by 1000.",
         "arises in",
         "17.97 s",            /* har predicted: 17.62 s x 1.02 */
         "17.44 s to 17.97 s", /* 0.99 and 1.02 of the median */
@@ -174,7 +174,7 @@ START_TEST(one_point_shows)
         "negative where communication hides behind computation",
         "- predicted: The WAN is ideal apart from the window",
         "- measured: Computing is waited for.",
-        "Error: median 2.0 % of 4, worst +2.0 % (",
+        "Error: median 2.0 %, worst +2.0 % (",
     };
     struct made *made = make(1);
     char *text = print(made, 1000);
@@ -193,8 +193,8 @@ START_TEST(points_show)
     expect(text, "strategy          wan.rtt  predicted");
     expect(text, "error over wan.rtt     1ms      5ms    20ms");
     expect(text, "har                 +2.0 %  -10.0 %  +5.0 %");
-    expect(text, "Error: median 5.0 % of 12, worst -10.0 % (");
-    expect(text, " at 5ms).");
+    expect(text, "Error: median 5.0 %, worst -10.0 % (");
+    expect(text, " at 5ms); 12 compared.");
     size_t notes = 0;
     for (const char *note = text; (note = strstr(note, "- measured: Computing")) != NULL; note++)
         notes++;
