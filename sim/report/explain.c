@@ -110,6 +110,8 @@ void explain_question(const struct result *result, FILE *out, int width)
     say_sites(&paragraph, result->scenario);
     say_links(&paragraph, result->scenario);
     say_parallelism(&paragraph, result->scenario);
+    if (result->scenario->scale > 1)
+        say(&paragraph, " Bytes and rates are divided by %ld.", result->scenario->scale);
     paragraph_print(&paragraph, out, width);
 }
 

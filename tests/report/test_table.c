@@ -134,12 +134,14 @@ START_TEST(measured_on_real_ranks)
         "Best: har-chunked, 10.73 s a step (586k tokens/s), measured on real ranks, median of 5 steps, from 10.62 s",
         "har-chunked tokens/s",
         "16/- %",
+        "bf16 gradients. Bytes and rates are divided by 1000.\n",
     };
     static const char *const lies[] = {"one site",         "bound by compute", "would be gained",
                                        "Nothing modelled", "calibrated",       "nan",
                                        "predicted",        "simulated",        "unknown -"};
     struct fixture *fixture = fixture_new(2);
     fixture_measure(fixture);
+    fixture->scenario.scale = 1000;
     char *text = fixture_print(&fixture->result, false, 1000);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         expect(text, parts[i]);
