@@ -157,7 +157,12 @@ static int fill(const struct request *request, struct spec *spec, struct err *er
 int prepare(const struct request *request, struct scenario *scenario, struct topology *topology, struct spec *spec,
             struct err *err)
 {
-    int rc = scenario_load(request->scenario, request->sets, request->set_count, scenario, err);
+    struct scenario full;
+    int rc = scenario_load(request->scenario, request->sets, request->set_count, &full, err);
+    if (rc)
+        return rc;
+    rc = scenario_lab_scale(&full, request->kernel_efficiency, scenario, err);
+    scenario_free(&full);
     rc = rc ? rc : topology_build(scenario, topology, err);
     rc = rc ? rc : check_host(topology, request->host, err);
     rc = rc ? rc : scenario_text(scenario, &spec->scenario, err);

@@ -11,9 +11,10 @@ struct request {
     const char *scenario; /* file or preset */
     const char *const *sets;
     size_t set_count;
-    const char *host;     /* NULL: the first */
-    const char *writable; /* NULL: the working directory, where that is neither / nor the home directory */
-    char **command;       /* borrowed, ended by NULL */
+    double kernel_efficiency; /* that a calibration gave; 0: the scenario's own */
+    const char *host;         /* NULL: the first */
+    const char *writable;     /* NULL: the working directory, where that is neither / nor the home directory */
+    char **command;           /* borrowed, ended by NULL */
 };
 
 /* Fills scenario, topology (borrows scenario) and everything in spec but what is about terminals. Frees nothing of its

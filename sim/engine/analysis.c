@@ -194,15 +194,12 @@ static int prepare(struct analysis *analysis, struct err *err)
 static struct step_result step_result(const struct scenario *scenario, const struct engine_outcome *outcome,
                                       bool folded)
 {
-    const struct training *training = &scenario->training;
-    double tokens = (double)(training->global_batch * training->sequence), peak = 0, step_s = outcome->step_s;
-    for (size_t s = 0; s < scenario->site_count; s++)
-        peak += (double)site_gpus(&scenario->sites[s]) * scenario->sites[s].gpu.flop_per_s[training->compute];
-    struct step_result result = {.step_s = step_s, .tokens_per_s = tokens / step_s, .messages = outcome->messages};
-    result.fidelity = folded ? FIDELITY_FOLDED : outcome->used_bulk ? FIDELITY_BULK : FIDELITY_MESSAGE;
-    for (int c = FLOPS_GQA; c <= FLOPS_MHA; c++)
-        result.mfu[c] = model_mfu(model_flop_per_token(&scenario->model, training->sequence, (enum flops_convention)c),
-                                  tokens, step_s, 1, peak);
+    struct step_result result;
+    step_result_fill(&result, scenario, outcome->step_s,
+                     folded               ? FIDELITY_FOLDED
+                     : outcome->used_bulk ? FIDELITY_BULK
+                                          : FIDELITY_MESSAGE,
+                     outcome->messages);
     return result;
 }
 

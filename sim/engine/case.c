@@ -127,7 +127,7 @@ static int check_links(const struct run_case *run, const struct engine_job *job,
         return rc;
     double messages = (double)job->outcomes->messages * (double)(job->fold ? job->wan_flows : 1);
     for (size_t i = 0; i < 2 * scenario->wan_count && rc == 0; i++) {
-        double formula = floor_link_bytes(&layout, bytes, (long)(i / 2), i % 2);
+        double formula = routes_link_bytes(&layout.routes, layout.scenario, bytes, (long)(i / 2), i % 2);
         const struct wan_link *wan = &scenario->wan[i / 2];
         if (!near(job->wan[i].bytes, formula, messages))
             rc = err_set(err, EIO, "invariant broken: strategy %s sent %.0f bytes from %s to %s, its formula says %.0f",

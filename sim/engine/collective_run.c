@@ -34,9 +34,9 @@ static void expected_load(const struct bench *bench, const struct layout *layout
     for (size_t pair = 0; pair < sites * sites; pair++) {
         size_t to = pair % sites;
         for (size_t at = pair / sites; at != to;) {
-            long link = layout->next_link[at * sites + to];
+            long link = layout->routes.next_link[at * sites + to];
             links[2 * link + (bench->scenario.wan[link].between[0] != at)] += pairs[pair];
-            at = layout_other_end(&bench->scenario, link, at);
+            at = route_other_end(&bench->scenario, link, at);
         }
     }
 }

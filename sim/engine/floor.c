@@ -6,24 +6,7 @@
 double floor_latency(const struct layout *layout, int from, int to)
 {
     size_t a = placement_site(&layout->placement, from), b = placement_site(&layout->placement, to);
-    return layout->hop_latency_s + layout->wan_rtt_s[a * layout->placement.sites + b] / 2;
-}
-
-double floor_link_bytes(const struct layout *layout, const double *bytes, long link, size_t way)
-{
-    const struct scenario *scenario = layout->scenario;
-    size_t sites = scenario->site_count, start = scenario->wan[link].between[way];
-    double sum = 0;
-    for (size_t pair = 0; pair < sites * sites; pair++) {
-        size_t to = pair % sites;
-        for (size_t at = pair / sites; at != to;) {
-            long next = layout->next_link[at * sites + to];
-            if (next == link && at == start)
-                sum += bytes[pair];
-            at = layout_other_end(scenario, next, at);
-        }
-    }
-    return sum;
+    return layout->hop_latency_s + layout->routes.rtt_s[a * layout->placement.sites + b] / 2;
 }
 
 double floor_wan_rate(const struct layout *layout, const double *bytes)
@@ -33,7 +16,7 @@ double floor_wan_rate(const struct layout *layout, const double *bytes)
     for (size_t l = 0; l < scenario->wan_count; l++) {
         double rate = (double)scenario->wan[l].waves * scenario->wan[l].wave_bit_per_s / 8;
         for (size_t way = 0; way < 2; way++)
-            most_s = fmax(most_s, floor_link_bytes(layout, bytes, (long)l, way) / rate);
+            most_s = fmax(most_s, routes_link_bytes(&layout->routes, scenario, bytes, (long)l, way) / rate);
     }
     return most_s;
 }

@@ -8,9 +8,6 @@
 /* One-way latency between two ranks, s. */
 double floor_latency(const struct layout *layout, int from, int to);
 
-/* Bytes of bytes[from * sites + to] that enter a WAN link at its end between[way], each pair on its path of least RTT.
- */
-double floor_link_bytes(const struct layout *layout, const double *bytes, long link, size_t way);
 
 /* Seconds that the busiest WAN link and direction needs for bytes[from * sites + to], each pair on its path of least
  * RTT. */

@@ -5,50 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-size_t layout_other_end(const struct scenario *scenario, long link, size_t from)
-{
-    const struct wan_link *wan = &scenario->wan[link];
-    return wan->between[wan->between[0] == from];
-}
-
-static void direct_links(struct layout *layout)
-{
-    const struct scenario *scenario = layout->scenario;
-    size_t sites = scenario->site_count;
-    for (size_t i = 0; i < sites * sites; i++) {
-        layout->next_link[i] = -1;
-        layout->wan_rtt_s[i] = i / sites == i % sites ? 0 : INFINITY;
-    }
-    for (size_t l = 0; l < scenario->wan_count; l++) {
-        const struct wan_link *wan = &scenario->wan[l];
-        for (int way = 0; way < 2; way++) {
-            size_t at = wan->between[way] * sites + wan->between[!way];
-            if (wan->rtt_s < layout->wan_rtt_s[at]) {
-                layout->wan_rtt_s[at] = wan->rtt_s;
-                layout->next_link[at] = (long)l;
-            }
-        }
-    }
-}
-
-/* Floyd and Warshall; ties keep the path found first, so the result does not depend on anything but the scenario. */
-static void shortest_paths(struct layout *layout)
-{
-    size_t sites = layout->scenario->site_count;
-    direct_links(layout);
-    for (size_t via = 0; via < sites; via++) {
-        for (size_t from = 0; from < sites; from++) {
-            for (size_t to = 0; to < sites; to++) {
-                double sum = layout->wan_rtt_s[from * sites + via] + layout->wan_rtt_s[via * sites + to];
-                if (sum < layout->wan_rtt_s[from * sites + to]) {
-                    layout->wan_rtt_s[from * sites + to] = sum;
-                    layout->next_link[from * sites + to] = layout->next_link[from * sites + via];
-                }
-            }
-        }
-    }
-}
-
 static double slowest_nic(const struct scenario *scenario)
 {
     double least = INFINITY;
@@ -75,12 +31,9 @@ static bool nic_is_wide(const struct layout *layout, long flows)
 
 int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err)
 {
-    size_t pairs = scenario->site_count * scenario->site_count;
     *layout = (struct layout){.scenario = scenario, .nic_byte_per_s = slowest_nic(scenario), .wan_flows = 1, .fold = 1};
-    layout->next_link = calloc(pairs, sizeof *layout->next_link);
-    layout->wan_rtt_s = calloc(pairs, sizeof *layout->wan_rtt_s);
-    int rc = layout->next_link && layout->wan_rtt_s ? placement_init(&layout->placement, scenario, err)
-                                                    : err_set(err, ENOMEM, "out of memory for %zu sites", pairs);
+    int rc = routes_init(&layout->routes, scenario, err);
+    rc = rc ? rc : placement_init(&layout->placement, scenario, err);
     if (rc < 0) {
         layout_free(layout);
         return rc;
@@ -96,17 +49,13 @@ int layout_init(struct layout *layout, const struct scenario *scenario, bool fol
         layout->mirrored = scenario->site_count == 2 && layout->wan_skips_nic;
         layout->count = (int)(scenario->training.pipeline * (layout->mirrored ? 1 : (long)scenario->site_count));
     }
-    shortest_paths(layout);
     return 0;
 }
 
 void layout_free(struct layout *layout)
 {
     placement_free(&layout->placement);
-    free(layout->next_link);
-    free(layout->wan_rtt_s);
-    layout->next_link = NULL;
-    layout->wan_rtt_s = NULL;
+    routes_free(&layout->routes);
 }
 
 int layout_index(const struct layout *layout, int rank)

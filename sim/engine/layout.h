@@ -2,7 +2,7 @@
 #ifndef LONGHAUL_LAYOUT_H
 #define LONGHAUL_LAYOUT_H
 
-#include "configs/scenario.h"
+#include "configs/route.h"
 #include "sim/training/group.h"
 
 struct layout {
@@ -26,8 +26,7 @@ struct layout {
      * strategy sends at once share the WAN evenly: the links of a site then do not depend on the WAN's, and SimGrid
      * need not solve all of them at every event. What such flows take of a NIC is missing there. */
     bool wan_skips_nic;
-    long *next_link;   /* [from * sites + to]: first WAN link of the path of least RTT, -1 on the diagonal; owned */
-    double *wan_rtt_s; /* [from * sites + to]; owned */
+    struct routes routes;
 };
 
 /* wan_flows (>= 1): flows that the ranks of one stage and site send across the WAN at once.
@@ -43,8 +42,5 @@ int layout_rank(const struct layout *layout, int index);
 /* "ord-17": site name and place within the site. buffer of at least LAYOUT_HOST_MAX. */
 enum { LAYOUT_HOST_MAX = 96 };
 const char *layout_host(const struct layout *layout, int rank, char *buffer);
-
-/* The site that a WAN link leads to from a site, which must be one of its ends. */
-size_t layout_other_end(const struct scenario *scenario, long link, size_t from);
 
 #endif

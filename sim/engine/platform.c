@@ -28,9 +28,9 @@ static double narrowest_wave(const struct layout *layout, size_t from, size_t to
     const struct scenario *scenario = layout->scenario;
     double least = INFINITY;
     while (from != to) {
-        long link = layout->next_link[from * scenario->site_count + to];
+        long link = layout->routes.next_link[from * scenario->site_count + to];
         least = fmin(least, scenario->wan[link].wave_bit_per_s / 8);
-        from = layout_other_end(scenario, link, from);
+        from = route_other_end(scenario, link, from);
     }
     return least;
 }
@@ -38,7 +38,7 @@ static double narrowest_wave(const struct layout *layout, size_t from, size_t to
 double platform_pair_cap(const struct layout *layout, const struct ideal *ideal, size_t from, size_t to)
 {
     const struct transport_settings *transport = &layout->scenario->transport;
-    double rtt_s = layout->wan_rtt_s[from * layout->scenario->site_count + to];
+    double rtt_s = layout->routes.rtt_s[from * layout->scenario->site_count + to];
     double nic = layout->wan_skips_nic && !ideal->fabric ? layout->nic_byte_per_s : INFINITY;
     double wave = ideal->wan_rate ? nic : narrowest_wave(layout, from, to);
     double window = ideal->window ? INFINITY : transport->window_bytes / (rtt_s + 2 * ideal->extra_wan_delay_s);
@@ -120,10 +120,10 @@ static void write_route(const struct layout *layout, bool latencies, size_t from
     if (latencies)
         fprintf(out, "      <link_ctn id=\"%s\"/>\n", cap_name(scenario, from, to, name));
     for (size_t at = from; at != to;) {
-        long link = layout->next_link[at * scenario->site_count + to];
+        long link = layout->routes.next_link[at * scenario->site_count + to];
         fprintf(out, "      <link_ctn id=\"%s\" direction=\"%s\"/>\n", platform_wan_name(scenario, link, name),
                 scenario->wan[link].between[0] == at ? "UP" : "DOWN");
-        at = layout_other_end(scenario, link, at);
+        at = route_other_end(scenario, link, at);
     }
     fprintf(out, "    </zoneRoute>\n");
 }

@@ -44,10 +44,10 @@ void record_message(struct sim *sim, const struct message *message)
     const struct scenario *scenario = sim->layout->scenario;
     double start_s = isnan(message->start_s) ? message->left_s : message->start_s;
     for (size_t at = connection->from_site; at != connection->to_site;) {
-        long link = sim->layout->next_link[at * scenario->site_count + connection->to_site];
+        long link = sim->layout->routes.next_link[at * scenario->site_count + connection->to_site];
         bool up = scenario->wan[link].between[0] == at;
         add_span(&sim->wan[2 * link + !up], start_s, message->left_s, message->bytes * sim->wan_bytes_scale);
-        at = layout_other_end(scenario, link, at);
+        at = route_other_end(scenario, link, at);
     }
     if (!recorded(sim, connection->from) || message->left_s <= start_s)
         return;

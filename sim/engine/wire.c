@@ -34,7 +34,7 @@ double sim_latency(const struct sim *sim, size_t from_site, size_t to_site)
     double latency_s = sim->ideal.fabric ? 0 : layout->hop_latency_s;
     if (from_site == to_site)
         return latency_s;
-    double wan_s = sim->ideal.wan_latency ? 0 : layout->wan_rtt_s[from_site * layout->placement.sites + to_site] / 2;
+    double wan_s = sim->ideal.wan_latency ? 0 : layout->routes.rtt_s[from_site * layout->placement.sites + to_site] / 2;
     return latency_s + wan_s + sim->ideal.extra_wan_delay_s;
 }
 

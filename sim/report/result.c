@@ -26,6 +26,20 @@ const char *fidelity_name(enum fidelity fidelity)
     return fidelity_names[fidelity];
 }
 
+void step_result_fill(struct step_result *result, const struct scenario *scenario, double step_s,
+                      enum fidelity fidelity, uint64_t messages)
+{
+    const struct training *training = &scenario->training;
+    double tokens = (double)(training->global_batch * training->sequence), peak = 0;
+    for (size_t s = 0; s < scenario->site_count; s++)
+        peak += (double)site_gpus(&scenario->sites[s]) * scenario->sites[s].gpu.flop_per_s[training->compute];
+    *result = (struct step_result){
+        .step_s = step_s, .tokens_per_s = tokens / step_s, .fidelity = fidelity, .messages = messages};
+    for (int c = FLOPS_GQA; c <= FLOPS_MHA; c++)
+        result->mfu[c] = model_mfu(model_flop_per_token(&scenario->model, training->sequence, (enum flops_convention)c),
+                                   tokens, step_s, 1, peak);
+}
+
 const struct strategy_result *result_best(const struct result *result)
 {
     const struct strategy_result *best = NULL;

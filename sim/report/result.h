@@ -50,6 +50,10 @@ struct step_result {
     uint64_t messages;
 };
 
+/* Fills it from what was simulated or measured: tokens/s and MFU of the scenario's batch and GPUs. */
+void step_result_fill(struct step_result *result, const struct scenario *scenario, double step_s,
+                      enum fidelity fidelity, uint64_t messages);
+
 /* Where a figure is not known to the backend it is NAN, a bound BOUND_COUNT: measurements have no what-ifs. */
 struct strategy_result {
     size_t strategy; /* index into scenario->strategies */

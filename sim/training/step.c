@@ -141,6 +141,15 @@ void step_plan_free(struct step_plan *plan)
     *plan = (struct step_plan){0};
 }
 
+/* An all-reduce of the ends takes a round trip and a half, whatever the sites between. */
+double step_gap_s(const struct scenario *scenario)
+{
+    double rtt_s = 0;
+    for (size_t i = 0; i < scenario->wan_count; i++)
+        rtt_s += scenario->wan[i].rtt_s;
+    return 10e-3 + 3 * rtt_s;
+}
+
 double step_compute_s(const struct step_plan *plan)
 {
     return (double)(plan->shape.micro_batches * plan->shape.chunks) * (plan->forward_s + plan->backward_s);
@@ -220,17 +229,39 @@ struct lane step_lane(const struct step_rank *rank, bool gather, long number)
                          (int)transport->slices};
 }
 
+int step_channels(const struct scenario *scenario, const struct strategy *strategy)
+{
+    long depth = strategy->overlap == OVERLAP_CHUNKS ? strategy->depth : 1;
+    return CHANNEL_COLLECTIVES + 2 * (int)(depth * scenario->transport.channels);
+}
+
 void step_failed(struct step_plan *plan, int rc)
 {
     if (rc < 0 && plan->failure == 0)
         plan->failure = rc;
 }
 
+/* What this rank owns of a channel's part before it is gathered. */
+static void own_parameters(struct stream *stream, const struct step_rank *rank, const struct group *group,
+                           struct span span, const struct lane *lane)
+{
+    const struct step_values *values = rank->plan->values;
+    values->cleared(stream, span);
+    for (int channel = 0; channel < lane->channels; channel++)
+        values->owned(stream, ring_owned(group, ring_segment(span, lane->channels, channel)));
+}
+
 void step_gather(struct stream *stream, struct step_rank *rank, struct span span, const struct lane *lane)
 {
+    const struct step_values *values = rank->plan->values;
     const struct group *group =
         rank->plan->strategy->allreduce == ALLREDUCE_HIERARCHICAL ? &rank->groups.site : &rank->groups.all;
-    step_failed(rank->plan, collective_ring(stream, group, RING_ALL_GATHER, span, lane));
+    if (values)
+        own_parameters(stream, rank, group, span, lane);
+    int rc = collective_ring(stream, group, RING_ALL_GATHER, span, lane);
+    step_failed(rank->plan, rc);
+    if (values && rc == 0)
+        values->gathered(stream, span);
 }
 
 static int reduce_ring(struct stream *stream, struct step_rank *rank, struct span span, const struct lane *lane,
@@ -259,9 +290,29 @@ static reduce_function *const reduces[] = {
     [ALLREDUCE_HIERARCHICAL] = reduce_hierarchical,
 };
 
+/* Where the sums end: everywhere, or where something is sharded in what this rank owns of each channel's part. */
+static void tell_reduced(struct stream *stream, const struct step_rank *rank, struct span span, const struct lane *lane,
+                         bool cross)
+{
+    const struct strategy *strategy = rank->plan->strategy;
+    bool hierarchical = strategy->allreduce == ALLREDUCE_HIERARCHICAL;
+    const struct group *owners = hierarchical ? &rank->groups.site : &rank->groups.all;
+    const struct group *over = hierarchical && !cross ? &rank->groups.site : &rank->groups.all;
+    for (int channel = 0; channel < lane->channels; channel++) {
+        struct span part = ring_segment(span, lane->channels, channel);
+        rank->plan->values->reduced(stream, strategy->sharding == SHARD_NONE ? part : ring_owned(owners, part), over);
+    }
+}
+
 void step_reduce(struct stream *stream, struct step_rank *rank, struct span span, const struct lane *lane, bool cross)
 {
-    step_failed(rank->plan, reduces[rank->plan->strategy->allreduce](stream, rank, span, lane, cross));
+    const struct step_values *values = rank->plan->values;
+    if (values)
+        values->produced(stream, span);
+    int rc = reduces[rank->plan->strategy->allreduce](stream, rank, span, lane, cross);
+    step_failed(rank->plan, rc);
+    if (values && rc == 0)
+        tell_reduced(stream, rank, span, lane, cross);
 }
 
 static struct step_rank *rank_new(struct step_plan *plan, int number)
@@ -270,6 +321,7 @@ static struct step_rank *rank_new(struct step_plan *plan, int number)
     struct step_rank *rank = calloc(1, sizeof *rank);
     if (!rank)
         return NULL;
+    free_rank(plan->ranks[number]); /* of an earlier step */
     plan->ranks[number] = rank;
     rank->plan = plan;
     rank->stage = placement_stage(placement, number);

@@ -13,6 +13,20 @@
 #include "sim/training/group.h"
 #include "sim/training/schedule.h"
 
+/* What a backend with real buffers does with their values: it makes them up before a collective and checks them after.
+ * Called on the stream that runs the collective; not in the simulator. */
+struct step_values {
+    /* This rank's gradients of the span exist now. */
+    void (*produced)(struct stream *stream, struct span span);
+    /* This part of them holds the sum over the ranks of a group. */
+    void (*reduced)(struct stream *stream, struct span part, const struct group *over);
+    /* Of the parameters in the span this rank has only some parts: first cleared, then owned one by one. */
+    void (*cleared)(struct stream *stream, struct span span);
+    void (*owned)(struct stream *stream, struct span part);
+    /* All of them are here. */
+    void (*gathered)(struct stream *stream, struct span span);
+};
+
 struct step_plan {
     const struct scenario *scenario;
     const struct strategy *strategy;
@@ -26,6 +40,7 @@ struct step_plan {
     bool free_pipeline;                       /* stages do not exchange activations (what-if: no bubble) */
     struct op **ops;                          /* [stages]; owned */
     size_t op_count;                          /* of each stage */
+    const struct step_values *values;         /* NULL: bytes are only counted */
     int failure;                              /* negative errno of the first rank that failed */
     struct step_rank **ranks;                 /* [all ranks], made when they start; owned */
 };
@@ -38,6 +53,13 @@ void step_plan_free(struct step_plan *plan);
 
 /* The program of a rank; argument is the plan. */
 void step_main(struct stream *stream, void *argument);
+
+/* A strategy's channels are 0 to one less. */
+int step_channels(const struct scenario *scenario, const struct strategy *strategy);
+
+/* Between two steps of a measurement every rank hears that all have ended and when to begin again: s. The simulator's
+ * connections are idle for as long. */
+double step_gap_s(const struct scenario *scenario);
 
 /* Seconds that the busiest rank computes in a step. */
 double step_compute_s(const struct step_plan *plan);
