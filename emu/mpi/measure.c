@@ -9,10 +9,14 @@
 #include "emu/mpi/recording.h"
 #include "emu/mpi/sockets.h"
 
-/* One step, summed or maximal over the ranks. */
+#define TICK_S 10e-3
+
+/* One step: of this rank, after reduce_step of all. */
 struct step {
     double took_s, compute_s, messages, checked_bytes;
+    double late_s; /* how much later than agreed it began */
     struct sockets sockets;
+    double *sent, *crossed; /* [sites]: payload of this rank to each, as the application and as the sockets count */
 };
 
 struct measurement {
@@ -48,31 +52,36 @@ static int share_failure(const struct process *process, int rc, struct err *err)
     return rc;
 }
 
-/* All begin at the same moment of the common clock, a fixed time after the last step. */
+/* All begin at the same moment of the common clock, a fixed time after the last step: at the next tick of 10 ms, where
+ * the kernel's coarse timers (its jiffies) stand the same in every run. */
 static double begin(struct measurement *measurement)
 {
     struct process *process = measurement->process;
     double last_s = isnan(measurement->ended_s) ? all_max(process, process_common(process)) : measurement->ended_s;
-    double start_s = last_s + step_gap_s(process->scenario);
+    double start_s = ceil((last_s + step_gap_s(process->scenario)) / TICK_S) * TICK_S;
     process->start_s = start_s - process->offset_s;
     process_sleep_until(process->start_s);
     return start_s;
 }
 
-static void count_bytes(struct measurement *measurement, struct step *step, const struct sockets *before)
+/* What this rank's counters say of the step; reduced over the ranks later: between steps there is time for one
+ * reduction only. */
+static void count_step(struct measurement *measurement, struct step *step, const struct sockets *before)
 {
     struct process *process = measurement->process;
-    size_t sites = process->scenario->site_count, from = process->site * sites;
-    memset(measurement->bytes, 0, 2 * sites * sites * sizeof *measurement->bytes);
-    sockets_count(process->scenario, process->site, &step->sockets, measurement->after);
+    size_t sites = process->scenario->site_count;
+    struct sockets *sockets = &step->sockets;
+    sockets_count(process->scenario, process->site, sockets, measurement->after);
+    sockets->wire_bytes -= before->wire_bytes;
+    sockets->sent_bytes -= before->sent_bytes;
+    sockets->retransmits -= before->retransmits;
     for (size_t to = 0; to < sites; to++) {
-        measurement->bytes[from + to] = (double)atomic_exchange(&process->sent_to_site[to], 0);
-        measurement->wire[from + to] = measurement->after[to] - measurement->before[to];
+        step->sent[to] = (double)atomic_exchange(&process->sent_to_site[to], 0);
+        step->crossed[to] = measurement->after[to] - measurement->before[to];
     }
-    MPI_Allreduce(MPI_IN_PLACE, measurement->bytes, (int)(2 * sites * sites), MPI_DOUBLE, MPI_SUM, process->ranks);
-    step->sockets.wire_bytes = all_sum(process, step->sockets.wire_bytes - before->wire_bytes);
-    step->sockets.sent_bytes = all_sum(process, step->sockets.sent_bytes - before->sent_bytes);
-    step->sockets.retransmits = all_sum(process, step->sockets.retransmits - before->retransmits);
+    step->compute_s = process->compute_s;
+    step->messages = (double)atomic_exchange(&process->messages, 0);
+    step->checked_bytes = (double)atomic_exchange(&process->checked_bytes, 0);
 }
 
 static int run_step(struct measurement *measurement, bool check, struct step *step, struct err *err)
@@ -82,22 +91,41 @@ static int run_step(struct measurement *measurement, bool check, struct step *st
     sockets_count(process->scenario, process->site, &before, measurement->before);
     process->check = check;
     process->compute_s = 0;
-    atomic_store(&process->messages, 0);
-    atomic_store(&process->checked_bytes, 0);
     double start_s = begin(measurement);
+    step->late_s = process_clock() - process->start_s;
     transport_run(process, step_main, &measurement->plan);
-    measurement->ended_s = all_max(process, process_common(process));
-    step->took_s = measurement->ended_s - start_s;
-    step->compute_s = all_max(process, process->compute_s);
-    step->messages = all_sum(process, (double)atomic_load(&process->messages));
-    step->checked_bytes = all_sum(process, (double)atomic_load(&process->checked_bytes));
-    count_bytes(measurement, step, &before);
-    int rc = process->wrong.text[0] ? -EIO : measurement->plan.failure;
+    bool wrong = process->wrong.text[0] || measurement->plan.failure;
+    double ends[] = {process_common(process), wrong};
+    MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_DOUBLE, MPI_MAX, process->ranks);
+    measurement->ended_s = ends[0];
+    step->took_s = ends[0] - start_s;
+    count_step(measurement, step, &before);
+    if (ends[1] <= 0)
+        return 0;
     if (process->wrong.text[0])
         *err = process->wrong;
-    else if (rc)
-        err_set(err, -rc, "rank %d: %s", process->rank, strerror(-rc));
-    return share_failure(process, rc, err);
+    else if (measurement->plan.failure)
+        err_set(err, EIO, "rank %d: %s", process->rank, strerror(-measurement->plan.failure));
+    return share_failure(process, wrong ? -EIO : 0, err);
+}
+
+/* Sums, and where it says so maxima, over the ranks. */
+static void reduce_step(struct measurement *measurement, struct step *step)
+{
+    struct process *process = measurement->process;
+    size_t sites = process->scenario->site_count, from = process->site * sites;
+    double sums[] = {step->messages, step->checked_bytes, step->sockets.wire_bytes, step->sockets.sent_bytes,
+                     step->sockets.retransmits};
+    double most[] = {step->compute_s, step->late_s};
+    MPI_Allreduce(MPI_IN_PLACE, sums, sizeof sums / sizeof *sums, MPI_DOUBLE, MPI_SUM, process->ranks);
+    MPI_Allreduce(MPI_IN_PLACE, most, sizeof most / sizeof *most, MPI_DOUBLE, MPI_MAX, process->ranks);
+    step->messages = sums[0], step->checked_bytes = sums[1];
+    step->sockets = (struct sockets){0, sums[3], sums[2], sums[4]};
+    step->compute_s = most[0], step->late_s = most[1];
+    memset(measurement->bytes, 0, 2 * sites * sites * sizeof *measurement->bytes);
+    memcpy(measurement->bytes + from, step->sent, sites * sizeof *step->sent);
+    memcpy(measurement->wire + from, step->crossed, sites * sizeof *step->crossed);
+    MPI_Allreduce(MPI_IN_PLACE, measurement->bytes, (int)(2 * sites * sites), MPI_DOUBLE, MPI_SUM, process->ranks);
 }
 
 /* Every byte that a strategy sends to another site crosses the link in a connection of this process: what does not went
@@ -198,35 +226,50 @@ static bool set_restart(bool on)
     return !failed;
 }
 
-static int run_open(struct measurement *measurement, bool check, double *open_s, struct err *err)
+static int run_open(struct measurement *measurement, bool check, struct step *step, double *open_s, struct err *err)
 {
     const struct process *process = measurement->process;
-    struct step step;
     bool all = all_sum(process, set_restart(false)) >= process->count;
-    int rc = all ? run_step(measurement, check, &step, err) : 0;
+    int rc = all ? run_step(measurement, check, step, err) : 0;
     if (all && rc == 0)
-        *open_s = step.took_s;
+        *open_s = step->took_s;
     (void)set_restart(true);
     return rc;
 }
 
+/* The first step opens the connections and is not among the measured. */
 static int run_all(struct measurement *measurement, const struct measure_options *options, struct step *steps,
                    double *open_s, struct err *err)
 {
     struct process *process = measurement->process;
     int rc = run_step(measurement, true, &steps[0], err);
-    rc = rc ? rc : check_crossing(measurement, err);
-    for (int i = 0; i < options->steps && rc == 0; i++) {
-        if (options->timeline && i == options->steps - 1)
+    for (int i = 1; i <= options->steps && rc == 0; i++) {
+        if (options->timeline && i == options->steps)
             recording_begin(process);
         rc = run_step(measurement, options->check_all, &steps[i], err);
-        rc = rc ? rc : check_crossing(measurement, err);
     }
     if (rc == 0 && options->timeline)
         rc = recording_write(process, options->timeline, err);
     if (rc == 0 && options->open_windows)
-        rc = run_open(measurement, options->check_all, open_s, err);
+        rc = run_open(measurement, options->check_all, &steps[options->steps + 1], open_s, err);
+    for (int i = 0; i <= options->steps && rc == 0; i++) {
+        reduce_step(measurement, &steps[i]);
+        rc = check_crossing(measurement, err);
+    }
     return rc;
+}
+
+/* Steps with their counters: one before and one after the measured. */
+static struct step *steps_new(int count, size_t sites)
+{
+    size_t all = (size_t)count + 2;
+    struct step *steps = calloc(1, all * (sizeof *steps + 2 * sites * sizeof(double)));
+    double *counters = (double *)(void *)(steps + all);
+    for (size_t i = 0; steps && i < all; i++) {
+        steps[i].sent = counters + 2 * i * sites;
+        steps[i].crossed = steps[i].sent + sites;
+    }
+    return steps;
 }
 
 int measure(struct process *process, const struct strategy *strategy, const struct measure_options *options,
@@ -235,7 +278,7 @@ int measure(struct process *process, const struct strategy *strategy, const stru
     const struct scenario *scenario = process->scenario;
     size_t sites = scenario->site_count;
     struct measurement measurement = {.process = process, .ended_s = NAN};
-    struct step *steps = calloc((size_t)options->steps, sizeof *steps);
+    struct step *steps = steps_new(options->steps, sites);
     double open_s = NAN;
     measurement.bytes = calloc(2 * sites * sites + 2 * sites, sizeof *measurement.bytes);
     int rc = measurement.bytes && steps ? 0 : err_set(err, ENOMEM, "out of memory");
@@ -248,7 +291,7 @@ int measure(struct process *process, const struct strategy *strategy, const stru
         measurement.plan.values = &process_values;
         rc = process_prepare(process, &measurement.plan, err);
         rc = rc ? rc : run_all(&measurement, options, steps, &open_s, err);
-        rc = rc ? rc : fill_result(&measurement, steps, options->steps, open_s, result, err);
+        rc = rc ? rc : fill_result(&measurement, steps + 1, options->steps, open_s, result, err);
     }
     step_plan_free(&measurement.plan);
     free(measurement.bytes);
