@@ -60,7 +60,8 @@ static void look_start(const struct doctor *doctor, struct finding *finding)
     struct machine machine;
     const struct spec spec = {.argv = nothing, .envp = nothing};
     struct machine_options options = {.kernel = kernel, .spec = &spec, .memory_bytes = MEMORY_BYTES, .terminal = -1};
-    const struct pump_options pump = {-1, START_LIMIT_S};
+    const struct pump_options pump = {
+        .input = -1, .output = {STDOUT_FILENO, STDERR_FILENO}, .deadline_s = START_LIMIT_S};
     struct timespec start, end;
     int code = EXIT_FAILED;
     if (kernel_find(doctor->kernel, kernel, &err)) {

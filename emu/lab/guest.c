@@ -18,7 +18,6 @@
 #include "emu/lab/network.h"
 #include "emu/lab/sysctl.h"
 
-#define SCENARIO_FILE GUEST_FOLDER "/scenario.yaml"
 #define HOSTS_FILE GUEST_FOLDER "/hosts"
 
 /* ---- consoles */
@@ -101,12 +100,12 @@ static int set_up(const struct spec *spec, const struct topology *topology, stru
     char *text = rc ? NULL : topology_scenario(topology, err);
     if (!rc && !text)
         rc = -ENOMEM;
-    rc = rc ? rc : write_file(SCENARIO_FILE, text, err);
+    rc = rc ? rc : write_file(GUEST_SCENARIO, text, err);
     free(text);
     rc = rc ? rc : name_hosts(topology, err);
     rc = rc ? rc : guest_mpi_files(spec, topology, err);
     rc = rc ? rc : network_build(topology, "", err);
-    return rc ? rc : network_shape(topology, "", spec->shaper, SCENARIO_FILE, err);
+    return rc ? rc : network_shape(topology, "", spec->shaper, GUEST_SCENARIO, err);
 }
 
 /* A virtual clock stood still while the kernel started. Let it pass the points where timers become exact (the first
@@ -126,7 +125,7 @@ static int run_scenario(const struct spec *spec, struct err *err)
     int rc = scenario_parse("the scenario", spec->scenario, strlen(spec->scenario), NULL, 0, &scenario, err);
     rc = rc ? rc : topology_build(&scenario, &topology, err);
     rc = rc ? rc : set_up(spec, &topology, err);
-    setenv("LONGHAUL_SCENARIO", SCENARIO_FILE, 1);
+    setenv("LONGHAUL_SCENARIO", GUEST_SCENARIO, 1);
     settle(spec);
     rc = rc ? rc : guest_command(spec, spec->host ? spec->host : topology.hosts[0].name, err);
     topology_free(&topology);

@@ -6,6 +6,7 @@
 #include "emu/lab/topology.h"
 
 #define GUEST_FOLDER "/run/longhaul" /* what the lab tells its commands: scenario, hosts, how to reach them */
+#define GUEST_SCENARIO GUEST_FOLDER "/scenario.yaml"
 
 /* The first process of the machine: mounts, network, command, relay, verdict, halt. folder: the private folder as the
  * kernel was told it. Never returns. */

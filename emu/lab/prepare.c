@@ -10,8 +10,6 @@
 #include "configs/yaml.h"
 #include "emu/lab/machine.h"
 
-static const char shaper_name[] = "longhaul-emu";
-
 /* ---- programs */
 
 char *prepare_programs(struct err *err)
@@ -24,8 +22,8 @@ char *prepare_programs(struct err *err)
     char *top = access(mark, F_OK) == 0 ? strdup(folder) : NULL;
     for (int i = 0; top && i < 2; i++)
         *strrchr(top, '/') = '\0';
-    int length = top ? asprintf(&folders, "%s:%s/sim:%s/sim/engine:%s/configs:%s/emu/verbs:%s/emu", folder, top, top,
-                                top, top, top)
+    int length = top ? asprintf(&folders, "%s:%s/sim:%s/sim/engine:%s/configs:%s/emu/verbs:%s/emu/mpi", folder, top,
+                                top, top, top, top)
                      : asprintf(&folders, "%s", folder);
     free(top);
     if (length >= 0)
@@ -34,7 +32,7 @@ char *prepare_programs(struct err *err)
     return NULL;
 }
 
-int prepare_shaper(const char *programs, char path[PATH_MAX], struct err *err)
+int prepare_program(const char *programs, const char *name, char path[PATH_MAX], struct err *err)
 {
     const char *user = getenv("PATH");
     char *folders = NULL;
@@ -43,14 +41,18 @@ int prepare_shaper(const char *programs, char path[PATH_MAX], struct err *err)
         return err_set(err, ENOMEM, "out of memory");
     char *rest = folders;
     for (char *folder; !found && (folder = strsep(&rest, ":")) != NULL;)
-        found = *folder == '/' && snprintf(path, PATH_MAX, "%s/%s", folder, shaper_name) < PATH_MAX &&
-                access(path, X_OK) == 0;
+        found = *folder == '/' && snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX && access(path, X_OK) == 0;
     free(folders);
-    return found ? 0
-                 : err_set(err, ENOTSUP,
-                           "%s is not installed here, and shapes the links of the lab; install longhaul "
-                           "with libnl (libnl-3-dev)",
-                           shaper_name);
+    return found ? 0 : err_set(err, ENOTSUP, "%s is not installed here", name);
+}
+
+int prepare_shaper(const char *programs, char path[PATH_MAX], struct err *err)
+{
+    int rc = prepare_program(programs, "longhaul-emu", path, err);
+    return rc == -ENOTSUP ? err_set(err, ENOTSUP,
+                                    "longhaul-emu is not installed here, and shapes the links of the lab; install "
+                                    "longhaul with libnl (libnl-3-dev)")
+                          : rc;
 }
 
 /* ---- folders */

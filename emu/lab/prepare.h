@@ -25,6 +25,8 @@ int prepare(const struct request *request, struct scenario *scenario, struct top
 /* Folders with this project's programs, separated by ':'; caller frees. In a build tree they lie where their sources
  * do. */
 char *prepare_programs(struct err *err);
+/* A program in these folders or on PATH. -ENOTSUP: not installed. */
+int prepare_program(const char *programs, const char *name, char path[PATH_MAX], struct err *err);
 /* longhaul-emu, in these folders or on PATH. -ENOTSUP: not installed. */
 int prepare_shaper(const char *programs, char path[PATH_MAX], struct err *err);
 

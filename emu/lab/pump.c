@@ -11,7 +11,7 @@
 
 #include "emu/lab/tree.h"
 
-enum { CHUNK_BYTES = 1 << 16, VERDICT_BYTES = 4096 };
+enum { CHUNK_BYTES = 1 << 16, VERDICT_BYTES = 4096, TICK_MS = 1000 };
 
 struct pump {
     struct machine *machine;
@@ -96,6 +96,13 @@ static int left_ms(const struct pump *pump)
     return left_s <= 0 ? 0 : left_s > 1e6 ? 1000000000 : (int)(left_s * 1e3) + 1;
 }
 
+/* How long the next turn may wait. */
+static int wait_ms(const struct pump *pump)
+{
+    int left = left_ms(pump);
+    return pump->options->tick && (left < 0 || left > TICK_MS) ? TICK_MS : left;
+}
+
 /* One turn; false when every stream has ended. */
 static bool turn(struct pump *pump, int signals)
 {
@@ -109,14 +116,16 @@ static bool turn(struct pump *pump, int signals)
     struct signalfd_siginfo signal;
     if (machine->streams[0] < 0 && machine->streams[1] < 0 && machine->control < 0)
         return false;
-    int ready = poll(events, 5, left_ms(pump));
+    int ready = poll(events, 5, wait_ms(pump));
+    if (pump->options->tick)
+        pump->options->tick(pump->options->context);
     if (ready == 0 && left_ms(pump) == 0) {
         pump->late = true;
         shut(&machine->life);
     }
     for (int i = 0; ready > 0 && i < 2; i++)
         if (events[i].revents)
-            pass_stream(pump, &machine->streams[i], STDOUT_FILENO + i);
+            pass_stream(pump, &machine->streams[i], pump->options->output[i]);
     if (ready > 0 && events[2].revents)
         pass_control(pump);
     if (ready > 0 && events[4].revents)
@@ -195,12 +204,14 @@ int pump_run(struct machine *machine, const struct pump_options *options, int *c
     machine_stop(machine);
     if (!rc)
         clean_after(pump);
-    if (!rc && pump->signal)
+    if (!rc && pump->signal) {
         *code = 128 + pump->signal;
-    else if (!rc && pump->late)
+        rc = -EINTR;
+    } else if (!rc && pump->late) {
         rc = err_set(err, ETIME, "ended after --timeout: the command had not finished");
-    else if (!rc)
+    } else if (!rc) {
         rc = judge(pump, code, err);
+    }
     if (signals >= 0)
         close(signals);
     free(pump);

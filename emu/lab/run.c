@@ -16,17 +16,20 @@
 #include "emu/lab/lab.h"
 #include "emu/lab/prepare.h"
 #include "emu/lab/pump.h"
+#include "emu/lab/strategies.h"
 
-enum { OPTION_REAL_TIME = 256, OPTION_KERNEL, OPTION_TIMEOUT, LINKS_SHOWN = 3 };
+enum { OPTION_REAL_TIME = 256, OPTION_KERNEL, OPTION_TIMEOUT, OPTION_STRATEGIES, LINKS_SHOWN = 3 };
 #define MEMORY_DEFAULT 2e9
 #define MEMORY_LEAST 256e6
+#define STRATEGIES_TIMEOUT_S 600
 
 struct arguments {
     struct options_sets sets;
     struct request request;
     const char *kernel;
-    bool shell, real_time, quiet;
-    double memory_bytes, timeout_s;
+    struct strategies strategies;
+    bool shell, real_time, quiet, runs_strategies;
+    double memory_bytes, timeout_s; /* 0: not given */
 };
 
 /* ---- command line */
@@ -53,13 +56,22 @@ static void take_word(struct arguments *arguments, char *word, struct argp_state
     }
 }
 
+static bool is_measuring(const struct strategies *strategies)
+{
+    return strategies->json || strategies->timeline || strategies->strategy || strategies->steps;
+}
+
 static void check(const struct arguments *arguments, struct argp_state *state)
 {
     if (!arguments->request.scenario)
         argp_error(state, "needs a scenario: a file, or a name such as lab-2x4");
-    else if (!arguments->shell && !arguments->request.command)
-        argp_error(state, "needs a command after the scenario, like: run lab-2x4 -- ping -c 3 east-0");
-    else if (arguments->memory_bytes < MEMORY_LEAST || arguments->memory_bytes > 1e12)
+    else if (arguments->runs_strategies && (arguments->request.command || arguments->request.host))
+        argp_error(state, "--strategies is what runs, on all hosts: no command and no --on beside it");
+    else if (!arguments->runs_strategies && is_measuring(&arguments->strategies))
+        argp_error(state, "--json, --timeline, --strategy and --steps are of --strategies");
+    else if (!arguments->shell && !arguments->runs_strategies && !arguments->request.command)
+        argp_error(state, "needs a command after the scenario, like: run lab-2x4 -- ping -c 3 east-0; or --strategies");
+    else if (arguments->memory_bytes != 0 && (arguments->memory_bytes < MEMORY_LEAST || arguments->memory_bytes > 1e12))
         argp_error(state, "--memory is from 256 MB to 1 TB");
 }
 
@@ -81,6 +93,21 @@ static error_t take(int key, char *text, struct argp_state *state)
         return 0;
     case 'm':
         arguments->memory_bytes = quantity(state, "--memory", text, DIM_BYTES);
+        return 0;
+    case OPTION_STRATEGIES:
+        arguments->runs_strategies = true;
+        return 0;
+    case 'j':
+        arguments->strategies.json = text;
+        return 0;
+    case 't':
+        arguments->strategies.timeline = text;
+        return 0;
+    case 's':
+        arguments->strategies.strategy = text;
+        return 0;
+    case 'n':
+        arguments->strategies.steps = text;
         return 0;
     case OPTION_REAL_TIME:
         arguments->real_time = true;
@@ -122,7 +149,17 @@ static error_t take(int key, char *text, struct argp_state *state)
 static const struct argp_option run_options[] = {
     COMMON_OPTIONS,
     {"real-time", OPTION_REAL_TIME, NULL, 0, "Let time pass as outside, and computation cost what it costs", 0},
-    {"timeout", OPTION_TIMEOUT, "DURATION", 0, "End it after this much time outside, with exit status 1", 0},
+    {"timeout", OPTION_TIMEOUT, "DURATION", 0,
+     "End it after this much time outside, with exit status 1 (default: none; with --strategies 10 min)", 0},
+    {NULL, 0, NULL, 0, "Instead of a command:", 1},
+    {"strategies", OPTION_STRATEGIES, NULL, 0,
+     "Measure the scenario's training step, strategy by strategy, with one MPI rank a host", 1},
+    {"json", 'j', "FILE", 0, "Write its result as JSON (longhaul.result/1) to FILE; - prints it instead of the table",
+     1},
+    {"timeline", 't', "FILE", 0, "Write the last measured step as a trace for Perfetto", 1},
+    {"strategy", 's', "NAME", 0, "Only this strategy", 1},
+    {"steps", 'n', "N", 0, "Steps to measure; one more comes before them (default: 3)", 1},
+    {NULL, 0, NULL, 0, "Help:", -1},
     {0}};
 static const struct argp_option shell_options[] = {COMMON_OPTIONS, {0}};
 static const struct argp_child children[] = {{&options_argp, 0, NULL, 0}, {0}};
@@ -131,9 +168,10 @@ static const struct argp run_parser = {
     .options = run_options,
     .parser = take,
     .children = children,
-    .args_doc = "SCENARIO -- COMMAND [ARGUMENTS]",
+    .args_doc = "SCENARIO -- COMMAND [ARGUMENTS]\nSCENARIO --strategies",
     .doc =
-        "Runs a command in a lab: a Linux of its own whose network is the scenario's sites, routers and WAN links. "
+        "Runs a command, or the scenario's strategies on real MPI ranks, in a lab: a Linux of its own whose network is "
+        "the scenario's sites, routers and WAN links. "
         "Needs "
         "neither root nor netem.\n\n"
         "Time inside is virtual: the clock stands still while any process runs and jumps when all of them sleep. So a "
@@ -155,7 +193,8 @@ static const struct argp run_parser = {
         "  longhaul lab run lab-2x4 -- ping -c 5 east-0\n"
         "  longhaul lab run lab-2x4 --on east-1 --set wan.rtt=50ms -- ./my-test --peer west-0\n"
         "  longhaul lab run twin-1536 --real-time --timeout 60s -- iperf3 -c iad-0\n"
-        "  longhaul lab run lab-2x4 -- mpirun ./my-mpi-program\n\n"
+        "  longhaul lab run lab-2x4 -- mpirun ./my-mpi-program\n"
+        "  longhaul lab run lab-2x4 --strategies --json measured.json\n\n"
         "Exit status: the command's own (128 + N when signal N ended it; 127 when it is not found); 1 when the lab "
         "failed or the time was up, 2 wrong usage or a wrong scenario, 77 when the lab cannot run here.",
 };
@@ -233,23 +272,24 @@ static void tell_terminals(struct spec *spec)
 }
 
 /* Runs it; *code is the command's own. */
-static int run_lab(const struct arguments *arguments, const struct topology *topology, struct spec *spec, int *code,
+static int run_lab(struct arguments *arguments, const struct topology *topology, struct spec *spec, int *code,
                    struct err *err)
 {
     char kernel[PATH_MAX];
     struct termios before;
     struct machine machine;
+    struct pump_options pump = {-1, {STDOUT_FILENO, STDERR_FILENO}, arguments->timeout_s, NULL, &arguments->strategies};
     int rc = kernel_find(arguments->kernel, kernel, err);
     spec->shell = arguments->shell;
     spec->real_time = arguments->real_time || arguments->shell;
     if (!rc && !arguments->quiet) {
         describe(topology, spec->real_time);
-        if (!spec->real_time)
+        if (!spec->real_time && !arguments->runs_strategies)
             describe_mpi(spec->argv[0]);
     }
     if (!rc && spec->shell)
         rc = raw_terminal(&before, spec, err);
-    else
+    else if (!arguments->runs_strategies)
         tell_terminals(spec);
     if (rc)
         return rc;
@@ -258,7 +298,12 @@ static int run_lab(const struct arguments *arguments, const struct topology *top
                                       .memory_bytes = arguments->memory_bytes,
                                       .terminal = spec->shell ? STDIN_FILENO : -1,
                                       .settings = &before};
-    struct pump_options pump = {spec->shell ? STDIN_FILENO : -1, arguments->timeout_s};
+    if (spec->shell)
+        pump.input = STDIN_FILENO;
+    if (arguments->runs_strategies) {
+        memcpy(pump.output, arguments->strategies.output, sizeof pump.output);
+        pump.tick = isatty(STDERR_FILENO) && !arguments->quiet ? strategies_tick : NULL;
+    }
     rc = machine_start(&options, &machine, err);
     rc = rc ? rc : pump_run(&machine, &pump, code, err);
     if (spec->shell)
@@ -266,28 +311,53 @@ static int run_lab(const struct arguments *arguments, const struct topology *top
     return rc;
 }
 
-static int run_arguments(struct arguments *arguments)
+static int run_command(struct arguments *arguments, struct err *err)
 {
     struct scenario scenario = {0};
     struct topology topology = {0};
     struct spec spec = {0};
-    struct err err = {""};
     int code = EXIT_FAILED;
-    arguments->request.sets = arguments->sets.texts;
-    arguments->request.set_count = arguments->sets.count;
-    int rc = prepare(&arguments->request, &scenario, &topology, &spec, &err);
-    rc = rc ? rc : run_lab(arguments, &topology, &spec, &code, &err);
-    if (rc)
-        fprintf(stderr, "longhaul lab: %s\n", err.text);
+    double needed_bytes = MEMORY_DEFAULT;
+    int rc = prepare(&arguments->request, &scenario, &topology, &spec, err);
+    if (!rc && arguments->runs_strategies)
+        rc = strategies_memory(&scenario, &needed_bytes, err);
+    if (arguments->memory_bytes == 0)
+        arguments->memory_bytes = fmax(MEMORY_DEFAULT, needed_bytes);
+    rc = rc ? rc : run_lab(arguments, &topology, &spec, &code, err);
+    if (!rc && arguments->runs_strategies)
+        rc = strategies_report(&arguments->strategies, &scenario, code, err);
     spec_free(&spec);
     topology_free(&topology);
     scenario_free(&scenario);
-    return rc ? err_exit_code(rc) : code;
+    return rc == 0 || rc == -EINTR ? code : rc;
+}
+
+static int run_strategies(struct arguments *arguments, struct err *err)
+{
+    if (arguments->timeout_s == 0)
+        arguments->timeout_s = STRATEGIES_TIMEOUT_S;
+    int rc = strategies_open(&arguments->strategies, isatty(STDERR_FILENO) && !arguments->quiet, err);
+    rc = rc ? rc : strategies_efficiency(&arguments->request, &arguments->request.kernel_efficiency, err);
+    arguments->request.command = arguments->strategies.words;
+    rc = rc ? rc : run_command(arguments, err);
+    strategies_close(&arguments->strategies);
+    return rc;
+}
+
+static int run_arguments(struct arguments *arguments)
+{
+    struct err err = {""};
+    arguments->request.sets = arguments->sets.texts;
+    arguments->request.set_count = arguments->sets.count;
+    int rc = arguments->runs_strategies ? run_strategies(arguments, &err) : run_command(arguments, &err);
+    if (rc < 0)
+        fprintf(stderr, "longhaul lab: %s\n", err.text);
+    return rc < 0 ? err_exit_code(rc) : rc;
 }
 
 int verb_run(int argc, char **argv)
 {
-    struct arguments arguments = {.memory_bytes = MEMORY_DEFAULT};
+    struct arguments arguments = {0};
     argp_parse(&run_parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments);
     return run_arguments(&arguments);
 }
@@ -296,7 +366,7 @@ int verb_shell(int argc, char **argv)
 {
     char *shell = getenv("SHELL"), fallback[] = "/bin/sh";
     char *command[] = {shell && *shell == '/' && access(shell, X_OK) == 0 ? shell : fallback, NULL};
-    struct arguments arguments = {.memory_bytes = MEMORY_DEFAULT, .shell = true};
+    struct arguments arguments = {.shell = true};
     argp_parse(&shell_parser, argc, argv, ARGP_IN_ORDER, NULL, &arguments);
     arguments.request.command = command;
     return run_arguments(&arguments);

@@ -237,15 +237,24 @@ static int run_open(struct measurement *measurement, bool check, struct step *st
     return rc;
 }
 
+static void show_progress(const struct measurement *measurement, const struct measure_options *options, int step)
+{
+    if (options->progress && measurement->process->rank == 0)
+        fprintf(stderr, "longhaul-rank: measures %s, step %d of %d\n", measurement->plan.strategy->name, step,
+                options->steps);
+}
+
 /* The first step opens the connections and is not among the measured. */
 static int run_all(struct measurement *measurement, const struct measure_options *options, struct step *steps,
                    double *open_s, struct err *err)
 {
     struct process *process = measurement->process;
+    show_progress(measurement, options, 0);
     int rc = run_step(measurement, true, &steps[0], err);
     for (int i = 1; i <= options->steps && rc == 0; i++) {
         if (options->timeline && i == options->steps)
             recording_begin(process);
+        show_progress(measurement, options, i);
         rc = run_step(measurement, options->check_all, &steps[i], err);
     }
     if (rc == 0 && options->timeline)

@@ -11,6 +11,7 @@ struct measure_options {
     int steps;         /* >= 1 measured; one more comes first: it opens the connections, and its values are checked */
     bool check_all;    /* check values in every step: where computing costs no time */
     bool open_windows; /* one more step last, with TCP's restart after idle off (needs to be root of the network) */
+    bool progress;     /* rank 0 says which step begins, on standard error */
     FILE *timeline;    /* of the last measured step; rank 0's; NULL: none */
 };
 

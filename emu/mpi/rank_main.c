@@ -8,7 +8,7 @@
 #include "emu/mpi/measure.h"
 #include "sim/report/result.h"
 
-enum { OPTION_SPIN = 256, OPTION_CHECK, OPTION_WINDOWS, STEPS_DEFAULT = 3, STEPS_MAX = 10000 };
+enum { OPTION_SPIN = 256, OPTION_CHECK, OPTION_WINDOWS, OPTION_PROGRESS, STEPS_DEFAULT = 3, STEPS_MAX = 10000 };
 
 struct arguments {
     struct options_sets sets;
@@ -37,6 +37,7 @@ static const struct argp_option option_list[] = {
     {"open-windows", OPTION_WINDOWS, NULL, 0,
      "One more step with TCP's restart after idle off, to see what slow start costs (needs to be root of the network)",
      0},
+    {"progress", OPTION_PROGRESS, NULL, 0, "Say on standard error which step is measured", 0},
     {0},
 };
 
@@ -76,6 +77,9 @@ static error_t take(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_WINDOWS:
         arguments->options.open_windows = true;
+        return 0;
+    case OPTION_PROGRESS:
+        arguments->options.progress = true;
         return 0;
     case ARGP_KEY_ARG:
         if (arguments->scenario)

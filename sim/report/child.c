@@ -194,6 +194,43 @@ int child_run(const char *const *arguments, const struct child_watch *watch, str
     return rc;
 }
 
+/* The one line that says why: the first that a program of ours wrote, else the last. Cuts the text up. */
+static const char *reason(char *text)
+{
+    const char *last = NULL;
+    for (char *line, *rest = text; (line = strsep(&rest, "\n")) != NULL;) {
+        if (strncmp(line, "longhaul", strlen("longhaul")) == 0)
+            return line;
+        last = *line != '\0' ? line : last;
+    }
+    return last;
+}
+
+static int failed(const struct child_output *output, struct err *err)
+{
+    if (WIFSIGNALED(output->status))
+        return err_set(err, EIO, "ended by signal %d (%s)", WTERMSIG(output->status),
+                       strsignal(WTERMSIG(output->status)));
+    int code = WEXITSTATUS(output->status);
+    int error = code == EXIT_USAGE ? EINVAL : code == EXIT_UNAVAILABLE ? ENOTSUP : EIO;
+    const char *why = output->errors.text != NULL ? reason(output->errors.text) : NULL;
+    if (why == NULL)
+        return err_set(err, error, "exit code %d, without a word", code);
+    return err_set(err, error, "%s", why);
+}
+
+int child_json(struct child_output *output, json_t **json, struct err *err)
+{
+    if (!WIFEXITED(output->status) || WEXITSTATUS(output->status) != EXIT_FINE)
+        return failed(output, err);
+    if (output->errors.length > 0)
+        fputs(output->errors.text, stderr); /* a warning */
+    json_error_t error;
+    const char *text = output->out.text != NULL ? output->out.text : "";
+    *json = json_loadb(text, output->out.length, JSON_REJECT_DUPLICATES, &error);
+    return *json != NULL ? 0 : err_set(err, EIO, "its JSON cannot be read: line %d: %s", error.line, error.text);
+}
+
 void child_output_free(struct child_output *output)
 {
     free(output->out.text);

@@ -2,6 +2,7 @@
 #ifndef LONGHAUL_CHILD_H
 #define LONGHAUL_CHILD_H
 
+#include <jansson.h>
 #include <stddef.h>
 
 #include "configs/err.h"
@@ -28,6 +29,9 @@ struct child_watch {
  * -ETIMEDOUT; -EFBIG where it prints without end; others of the system. One line in err except for -EINTR. */
 int child_run(const char *const *arguments, const struct child_watch *watch, struct child_output *output,
               struct err *err);
+/* The JSON that a child of ours printed; its warnings are passed on. Where it failed: the one line that says why, as
+ * its exit code means it. Cuts errors up. */
+int child_json(struct child_output *output, json_t **json, struct err *err);
 void child_output_free(struct child_output *output);
 
 #endif

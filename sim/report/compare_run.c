@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -115,39 +114,6 @@ static void build_command(const struct session *session, struct command *command
     }
 }
 
-/* The one line that says why: the first that a program of ours wrote, else the last. Cuts the text up. */
-static const char *reason(char *text)
-{
-    const char *last = NULL;
-    for (char *line, *rest = text; (line = strsep(&rest, "\n")) != NULL;) {
-        if (strncmp(line, "longhaul", strlen("longhaul")) == 0)
-            return line;
-        last = *line != '\0' ? line : last;
-    }
-    return last;
-}
-
-static int failed(struct child_output *output, struct err *err)
-{
-    if (WIFSIGNALED(output->status))
-        return err_set(err, EIO, "ended by signal %d (%s)", WTERMSIG(output->status),
-                       strsignal(WTERMSIG(output->status)));
-    int code = WEXITSTATUS(output->status);
-    int error = code == EXIT_USAGE ? EINVAL : code == EXIT_UNAVAILABLE ? ENOTSUP : EIO;
-    const char *why = output->errors.text != NULL ? reason(output->errors.text) : NULL;
-    if (why == NULL)
-        return err_set(err, error, "exit code %d, without a word", code);
-    return err_set(err, error, "%s", why);
-}
-
-static int parse(const struct child_output *output, json_t **json, struct err *err)
-{
-    json_error_t error;
-    const char *text = output->out.text != NULL ? output->out.text : "";
-    *json = json_loadb(text, output->out.length, JSON_REJECT_DUPLICATES, &error);
-    return *json != NULL ? 0 : err_set(err, EIO, "its JSON cannot be read: line %d: %s", error.line, error.text);
-}
-
 static int run_backend(struct session *session, enum run run, json_t **json, struct err *err)
 {
     struct command command = {0};
@@ -160,11 +126,7 @@ static int run_backend(struct session *session, enum run run, json_t **json, str
     int rc = child_run(command.words, &watch, &output, err);
     end_progress(session);
     session->signal = output.signal;
-    if (rc == 0 && (!WIFEXITED(output.status) || WEXITSTATUS(output.status) != EXIT_FINE))
-        rc = failed(&output, err);
-    else if (rc == 0 && output.errors.length > 0)
-        fputs(output.errors.text, stderr); /* a warning */
-    rc = rc ? rc : parse(&output, json, err);
+    rc = rc ? rc : child_json(&output, json, err);
     child_output_free(&output);
     return rc;
 }
