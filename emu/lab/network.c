@@ -92,7 +92,7 @@ static void set_up_host(const struct topology *topology, size_t i, struct batch 
     batch_port(batch, ifindex, &own, &gateway);
     batch_route(batch, ifindex, &all4, &host->gateway4);
     batch_route(batch, ifindex, &all6, &host->gateway6);
-    nic_host(batch, ifindex, topology, host->site);
+    nic_host(batch, ifindex, topology);
 }
 
 static void set_up_wan(const struct topology *topology, size_t site, struct batch *batch)
@@ -134,7 +134,7 @@ static void set_up_router(const struct topology *topology, size_t site, struct b
         struct end own = gateway_end(topology, i, device), host = host_end(&topology->hosts[i]);
         int ifindex = (int)if_nametoindex(device);
         batch_port(batch, ifindex, &own, &host);
-        nic_gateway(batch, ifindex, topology);
+        nic_gateway(batch, ifindex, topology, site);
     }
     set_up_wan(topology, site, batch);
     set_up_routes(topology, site, batch);

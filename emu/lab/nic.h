@@ -6,10 +6,11 @@
 #include "emu/lab/batch.h"
 #include "emu/lab/topology.h"
 
-/* On the host's device: all it sends leaves at the NIC's rate, then what stays in the site waits for the fabric. */
-void nic_host(struct batch *batch, int ifindex, const struct topology *topology, size_t site);
-/* On the router's device towards the host: what it receives. */
-void nic_gateway(struct batch *batch, int ifindex, const struct topology *topology);
+/* On the host's device: all it sends leaves at the NIC's rate, flow by flow. */
+void nic_host(struct batch *batch, int ifindex, const struct topology *topology);
+/* On the router's device towards the host: what it receives comes at the NIC's rate, and what stays in the site waits
+ * for the fabric. */
+void nic_gateway(struct batch *batch, int ifindex, const struct topology *topology, size_t site);
 /* A netem that does little, to see whether a kernel has it. */
 void nic_probe(struct batch *batch, int ifindex);
 

@@ -17,6 +17,7 @@ enum { LEAST_NS = 100000, MOST_NS = 100000000, SETS_MAX = 1024 };
 static __thread struct {
     int bell;      /* 0: none */
     long pause_ns; /* of the last wait that found nothing; 0: it found something */
+    bool found;    /* the last look found something */
 } own;
 
 /* Every wait that finds nothing is followed by one of twice its length: no clock is read for it. */
@@ -38,10 +39,22 @@ static bool bell_rang(const struct pollfd *bell)
     return bell->fd > 0 && bell->revents && read(bell->fd, &rings, sizeof rings) > 0;
 }
 
+/* A look after one that found something is a look only: MPI handles events until a look finds none, and only then asks
+ * which of its requests are done. Waiting there would keep it from them for as long as messages come in. */
+static int look(struct pollfd *fds, nfds_t count)
+{
+    static const struct timespec at_once = {0, 0};
+    int ready = plain_poll(fds, count, &at_once);
+    own.found = ready > 0;
+    return ready;
+}
+
 /* Waits on the descriptors and the bell. Returns how many descriptors have something, 0 after the bell or the pause. */
 static int pause_on(struct pollfd *fds, nfds_t count)
 {
     struct pollfd all[SETS_MAX];
+    if (own.found)
+        return look(fds, count);
     const struct timespec pause = next_pause();
     if (count >= SETS_MAX)
         return plain_poll(fds, count, &pause);
@@ -54,6 +67,7 @@ static int pause_on(struct pollfd *fds, nfds_t count)
     if (bell_rang(&all[count]) || ready > 0)
         own.pause_ns = 0;
     memcpy(fds, all, count * sizeof *fds);
+    own.found = ready > 0;
     return ready;
 }
 
@@ -81,6 +95,7 @@ void idle_begin(int bell)
 {
     own.bell = bell;
     own.pause_ns = 0;
+    own.found = false;
 }
 
 void idle_end(void)
