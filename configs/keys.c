@@ -19,6 +19,7 @@ static const char *const recompute_names[] = {
     [RECOMPUTE_NONE] = "none", [RECOMPUTE_SELECTIVE] = "selective", [RECOMPUTE_FULL] = "full", NULL};
 static const char *const convention_names[] = {
     [FLOPS_GQA] = "gqa", [FLOPS_MHA] = "mha", [FLOPS_UNSTATED] = "unstated", NULL};
+static const char *const protocol_names[] = {[PROTOCOL_IDEAL] = "ideal", [PROTOCOL_TCP] = "tcp", NULL};
 static const char *const allreduce_names[] = {
     [ALLREDUCE_RING] = "ring", [ALLREDUCE_HIERARCHICAL] = "hierarchical", NULL};
 static const char *const order_names[] = {[ORDER_CONTIGUOUS] = "contiguous", [ORDER_INTERLEAVED] = "interleaved", NULL};
@@ -141,6 +142,10 @@ static const struct key transport_keys[] = {
      .meaning = "in flight per connection across the WAN"},
     {"connections", .kind = KEY_COUNT, .low = 1, .high = 1024, AT(transport_settings, connections), .initial = "1",
      .meaning = "per pair of ranks across the WAN"},
+    {"protocol", CHOICE(protocol_names), AT(transport_settings, protocol), .initial = "ideal",
+     .meaning = "ideal: no headers, open windows; tcp: headers, slow start, restart after idle"},
+    {"mtu", .kind = KEY_QUANTITY, .dimension = DIM_BYTES, .low = 576, .high = 65535, AT(transport_settings, mtu_bytes),
+     .initial = "1500 B", .meaning = "of tcp: largest IP packet"},
 };
 const struct table table_transport = {"the transport", "transport", TABLE(transport_keys)};
 

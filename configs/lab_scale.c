@@ -7,6 +7,8 @@
 #include "configs/scenario.h"
 #include "configs/yaml.h"
 
+#define LAB_MTU 1500 /* byte; of the lab's devices */
+
 /* Stages of a replica in the lab: the longest pipeline that divides the scenario's own and the hosts of a site, and
  * leaves as many replicas there as `replicas`. */
 static long pipeline_of(long pipeline, long hosts, long replicas)
@@ -64,13 +66,17 @@ static void scale_network(struct scenario *scaled, const struct scenario *scenar
     scaled->fabric.oversubscription = 1;
     scaled->transport.eager_bytes /= divide;
     scaled->transport.window_bytes /= divide;
+    scaled->transport.protocol = PROTOCOL_TCP;
+    scaled->transport.mtu_bytes = LAB_MTU;
     scaled->scale *= scenario->lab.divide;
     scaled->lab.divide = 1;
 }
 
 static bool at_lab_scale(const struct scenario *scenario)
 {
-    bool same = scenario->lab.divide == 1 && scenario->fabric.nics_per_node == 1 && !scenario->calibrate.present &&
+    const struct transport_settings *transport = &scenario->transport;
+    bool same = transport->protocol == PROTOCOL_TCP && transport->mtu_bytes == LAB_MTU && scenario->lab.divide == 1 &&
+                scenario->fabric.nics_per_node == 1 && !scenario->calibrate.present &&
                 scenario->fabric.oversubscription <= 1;
     for (size_t i = 0; i < scenario->site_count; i++)
         same = same && scenario->sites[i].nodes == scenario->lab.hosts &&

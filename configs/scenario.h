@@ -86,6 +86,11 @@ struct lab_settings {
     long divide; /* >= 1; default: the smallest power of 10 that brings every WAN link to 1 Gb/s or less */
 };
 
+enum transport_protocol {
+    PROTOCOL_IDEAL, /* bytes and rates are what the application sees, a window is open at once */
+    PROTOCOL_TCP    /* Linux TCP over Ethernet; sim/engine/tcp.h */
+};
+
 /* How messages move; see sim/training/transport.h for the semantics. */
 struct transport_settings {
     double eager_bytes; /* >= 0: messages up to this size leave without the receiver being ready; 0: none do */
@@ -95,6 +100,8 @@ struct transport_settings {
     long slices;     /* >= 1 pieces a ring segment is sent in */
     double window_bytes; /* > 0 bytes in flight per connection across the WAN; INFINITY: no limit */
     long connections;    /* >= 1 connections per pair of ranks across the WAN */
+    enum transport_protocol protocol;
+    double mtu_bytes; /* PROTOCOL_TCP: IP packet, 576 to 65535 */
 };
 
 enum recompute { RECOMPUTE_NONE, RECOMPUTE_SELECTIVE, RECOMPUTE_FULL };
@@ -198,7 +205,8 @@ void scenario_free(struct scenario *scenario); /* frees what it owns and zeroes 
  * it gets the longest that divides its own and, if it can, leaves two replicas a site; micro-batches become fewer so
  * that a stage computes as long. A calibration is replaced by the kernel efficiency it gave (kernel_efficiency, (0, 1];
  * 0: training's own), references of the full scale are dropped, a core's oversubscription too; the waves of a link
- * become one. A scenario that is at lab scale comes back the same. Errors as scenario_load. */
+ * become one, and the transport the lab's: TCP. A scenario that is at lab scale comes back the same. Errors as
+ * scenario_load. */
 int scenario_lab_scale(const struct scenario *scenario, double kernel_efficiency, struct scenario *scaled,
                        struct err *err);
 

@@ -222,6 +222,7 @@ static void fill_gains(struct strategy_result *result, const struct run_case *ru
         result->gain_s[BOUND_WAN_RATE] = fmax(0, step_s - main->outcomes[PROBE_WAN_RATE].step_s);
         result->gain_s[BOUND_WAN_LATENCY] = fmax(0, step_s - main->outcomes[PROBE_WAN_LATENCY].step_s);
         result->gain_s[BOUND_WINDOW] = fmax(0, step_s - main->outcomes[PROBE_WINDOW].step_s);
+        result->slow_start_s = fmax(0, step_s - main->outcomes[PROBE_SLOW_START].step_s);
         result->slack_s = *main->slack_s;
     }
     for (int bound = 0; bound < BOUND_COUNT; bound++)
@@ -244,6 +245,7 @@ static int fill_wan(struct strategy_result *result, const struct run_case *run, 
             .from = link->between[i % 2], .to = link->between[!(i % 2)], .bytes = job->wan[i].bytes};
         wan->utilisation = job->wan[i].utilisation;
         wan->peak_utilisation = job->wan[i].peak_utilisation;
+        result->wan_busy_s = fmax(result->wan_busy_s, wan->utilisation * job->outcomes->step_s);
         wan->rate_per_gpu_bit_per_s =
             wan->bytes * 8 / job->outcomes->step_s / (double)site_gpus(&scenario->sites[wan->from]);
     }
@@ -279,7 +281,6 @@ static int fill_strategy(const struct analysis *analysis, const struct reading *
     result->baseline = baseline(analysis, reading, i);
     result->efficiency = result->baseline.step_s / result->step.step_s;
     result->compute_s = step_compute_s(&run->plan);
-    result->slow_start_s = result->wan_busy_s = NAN; /* not known yet */
     int rc = step_free(&run->plan, &result->free_step_s, NULL, err);
     result->bubble_s = fmax(0, result->free_step_s - result->compute_s);
     result->exposed_comm_s = fmax(0, result->step.step_s - result->free_step_s);
@@ -385,7 +386,12 @@ static int add_notes(const struct analysis *analysis, struct result *result, str
                        "Sites differ in GPUs: the baseline's GPUs are all of the slowest kind.", err);
     rc = rc ? rc
             : add_note(result, scenario->site_count > 1,
-                       "The WAN transport is ideal apart from its window: no loss, no slow start, no jitter.", err);
+                       scenario->transport.protocol == PROTOCOL_TCP
+                           ? "TCP: headers, slow start and restart after idle; no loss, no jitter, queues as long as "
+                             "they need to be."
+                           : "The WAN transport is ideal apart from its window: no headers, no loss, no slow start, no "
+                             "jitter.",
+                       err);
     return rc ? rc : add_unmodelled(scenario, result, err);
 }
 

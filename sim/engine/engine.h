@@ -33,7 +33,7 @@ struct engine_outcome {
 };
 
 /* What-ifs of the WAN, all from one run that is split where the first byte enters the WAN. */
-enum engine_probe { PROBE_BASE, PROBE_WAN_RATE, PROBE_WAN_LATENCY, PROBE_WINDOW, PROBE_COUNT };
+enum engine_probe { PROBE_BASE, PROBE_WAN_RATE, PROBE_WAN_LATENCY, PROBE_WINDOW, PROBE_SLOW_START, PROBE_COUNT };
 
 struct engine_job {
     const struct scenario *scenario;
@@ -45,6 +45,7 @@ struct engine_job {
     void *argument;
     const int *failure; /* negative errno that the program leaves when it fails; NULL: it cannot */
     double cost;        /* of the run beside others, in any unit; for whoever orders jobs */
+    bool repeats;       /* the same ran before: TCP's connections are as that left them, else fresh */
     bool probe_wan;     /* also fill outcomes[PROBE_WAN_*] and slack_s */
     FILE *timeline;     /* where the base run writes its timeline; NULL: none */
 

@@ -14,7 +14,7 @@ double floor_wan_rate(const struct layout *layout, const double *bytes)
     const struct scenario *scenario = layout->scenario;
     double most_s = 0;
     for (size_t l = 0; l < scenario->wan_count; l++) {
-        double rate = (double)scenario->wan[l].waves * scenario->wan[l].wave_bit_per_s / 8;
+        double rate = layout->payload_share * (double)scenario->wan[l].waves * scenario->wan[l].wave_bit_per_s / 8;
         for (size_t way = 0; way < 2; way++)
             most_s = fmax(most_s, routes_link_bytes(&layout->routes, scenario, bytes, (long)l, way) / rate);
     }

@@ -8,7 +8,6 @@
 /* One-way latency between two ranks, s. */
 double floor_latency(const struct layout *layout, int from, int to);
 
-
 /* Seconds that the busiest WAN link and direction needs for bytes[from * sites + to], each pair on its path of least
  * RTT. */
 double floor_wan_rate(const struct layout *layout, const double *bytes);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim/engine/tcp.h"
+
 static double slowest_nic(const struct scenario *scenario)
 {
     double least = INFINITY;
@@ -24,14 +26,18 @@ static bool nic_is_wide(const struct layout *layout, long flows)
     double share = 1 / (double)(flows * scenario->training.pipeline), most = 0;
     for (size_t l = 0; l < scenario->wan_count; l++) {
         double waves = fmin((double)scenario->transport.connections, (double)scenario->wan[l].waves * share);
-        most = fmax(most, waves * scenario->wan[l].wave_bit_per_s / 8);
+        most = fmax(most, layout->payload_share * waves * scenario->wan[l].wave_bit_per_s / 8);
     }
     return most * 16 <= layout->nic_byte_per_s;
 }
 
 int layout_init(struct layout *layout, const struct scenario *scenario, bool fold, long wan_flows, struct err *err)
 {
-    *layout = (struct layout){.scenario = scenario, .nic_byte_per_s = slowest_nic(scenario), .wan_flows = 1, .fold = 1};
+    const struct transport_settings *transport = &scenario->transport;
+    *layout = (struct layout){.scenario = scenario, .payload_share = 1, .wan_flows = 1, .fold = 1};
+    if (transport->protocol == PROTOCOL_TCP)
+        layout->payload_share = tcp_payload_share(transport->mtu_bytes);
+    layout->nic_byte_per_s = layout->payload_share * slowest_nic(scenario);
     int rc = routes_init(&layout->routes, scenario, err);
     rc = rc ? rc : placement_init(&layout->placement, scenario, err);
     if (rc < 0) {

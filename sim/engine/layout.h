@@ -19,8 +19,9 @@ struct layout {
      * same. */
     bool mirrored;
     int count;             /* simulated ranks */
-    double nic_byte_per_s; /* of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node, slowest
-                              site */
+    double payload_share;  /* of what a wire carries: 1, or less with TCP's headers */
+    double nic_byte_per_s; /* payload of one rank, one direction: nics_per_node x nic_rate x tensor / gpus_per_node,
+                              slowest site */
     double hop_latency_s; /* one way between two ranks of a site: fabric, plus NVLink inside the node where rails > 1 */
     /* Flows between sites leave the ranks' NICs out where one of them gets at most 1/16 of a NIC when all that the
      * strategy sends at once share the WAN evenly: the links of a site then do not depend on the WAN's, and SimGrid

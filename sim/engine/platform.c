@@ -20,7 +20,7 @@ double platform_wan_rate(const struct layout *layout, const struct ideal *ideal,
     const struct wan_link *wan = &layout->scenario->wan[link];
     if (ideal->wan_rate)
         return platform_unlimited();
-    return limited((double)wan->waves * wan->wave_bit_per_s / 8 / (double)layout->wan_flows);
+    return limited(layout->payload_share * (double)wan->waves * wan->wave_bit_per_s / 8 / (double)layout->wan_flows);
 }
 
 static double narrowest_wave(const struct layout *layout, size_t from, size_t to)
@@ -29,7 +29,7 @@ static double narrowest_wave(const struct layout *layout, size_t from, size_t to
     double least = INFINITY;
     while (from != to) {
         long link = layout->routes.next_link[from * scenario->site_count + to];
-        least = fmin(least, scenario->wan[link].wave_bit_per_s / 8);
+        least = fmin(least, layout->payload_share * scenario->wan[link].wave_bit_per_s / 8);
         from = route_other_end(scenario, link, from);
     }
     return least;
@@ -77,8 +77,8 @@ static void write_core(const struct layout *layout, const struct ideal *ideal, s
     const struct fabric *fabric = &scenario->fabric;
     if (fabric->oversubscription <= 1 || ideal->fabric)
         return;
-    double rate = (double)scenario->sites[site].nodes * (double)fabric->nics_per_node * fabric->nic_bit_per_s / 8 /
-                  fabric->oversubscription / (double)layout->fold;
+    double rate = layout->payload_share * (double)scenario->sites[site].nodes * (double)fabric->nics_per_node *
+                  fabric->nic_bit_per_s / 8 / fabric->oversubscription / (double)layout->fold;
     fprintf(out, "      <backbone id=\"%.64s-core\" bandwidth=\"%.17gBps\" latency=\"0s\"/>\n",
             scenario->sites[site].name, limited(rate));
 }

@@ -21,6 +21,7 @@ struct ideal {
     bool wan_rate;            /* no limit of the link or of a wave */
     bool wan_latency;         /* 0; what a window lets through stays as it is */
     bool window;              /* no limit */
+    bool slow_start;          /* of TCP: every window is open */
     double extra_wan_delay_s; /* >= 0, one way, on every path between sites */
 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "sim/engine/record.h"
+#include "sim/engine/rehearsal.h"
 #include "sim/engine/sim.h"
 
 /* The state of this process; SimGrid's engine, one per process, is as global as this. */
@@ -21,6 +22,8 @@ struct process {
     struct engine_job *job;
     struct layout layout;
     struct sim sim;
+    struct rehearsal rehearsal;
+    FILE *rehearses;         /* this process only runs for what it writes here; NULL: no */
     enum engine_probe probe; /* whose outcome this process writes */
     struct engine_outcome *outcome;
 };
@@ -98,13 +101,15 @@ static void split(struct process *process)
 {
     struct engine_job *job = process->job;
     struct engine_outcome *outcomes = job->outcomes;
-    struct ideal ideals[PROBE_COUNT] = {job->ideal, job->ideal, job->ideal, job->ideal};
+    struct ideal ideals[PROBE_COUNT] = {job->ideal, job->ideal, job->ideal, job->ideal, job->ideal};
     ideals[PROBE_WAN_RATE].wan_rate = true;
     ideals[PROBE_WAN_LATENCY].wan_latency = true;
     ideals[PROBE_WINDOW].window = true;
-    bool windowed = !isinf(job->scenario->transport.window_bytes);
+    ideals[PROBE_SLOW_START].slow_start = true;
+    bool same[PROBE_COUNT] = {[PROBE_WINDOW] = isinf(job->scenario->transport.window_bytes),
+                              [PROBE_SLOW_START] = job->scenario->transport.protocol != PROTOCOL_TCP};
     for (int probe = 0; probe < PROBE_COUNT; probe++) {
-        if (probe == PROBE_WINDOW && !windowed)
+        if (same[probe])
             outcomes[probe] = outcomes[PROBE_BASE];
         else if (branch(process, (enum engine_probe)probe, &ideals[probe], &outcomes[probe]))
             return;
@@ -179,9 +184,10 @@ static void set_up(struct process *process)
         sim->borders = zeroed(process->layout.placement.sites, sizeof *sim->borders);
     sim->connections = zeroed((size_t)process->layout.count, sizeof *sim->connections);
     sim->wan = zeroed(2 * job->scenario->wan_count, sizeof *sim->wan);
-    if (job->probe_wan && !ACTORS_ARE_THREADS)
+    sim->rehearsal = &process->rehearsal;
+    if (job->probe_wan && !ACTORS_ARE_THREADS && !process->rehearses)
         sim->first_wan_byte = split_at_first_wan_byte;
-    sim->timeline = job->timeline ? timeline_new() : NULL;
+    sim->timeline = job->timeline && !process->rehearses ? timeline_new() : NULL;
 }
 
 static void start_ranks(struct process *process)
@@ -248,12 +254,61 @@ static void copy_untouched(struct process *process)
     *job->slack_s = INFINITY;
 }
 
+/* ---- the steps before */
+
+/* Two: after the first step of all, connections are as later ones find them but for what they carried before. */
+enum { REHEARSALS = 2 };
+
+/* Forks a process that runs the step for its connections. Returns true in it. */
+static bool rehearse(struct process *process)
+{
+    int status, file = memfd_create("rehearsal", MFD_CLOEXEC);
+    FILE *left = file < 0 ? NULL : fdopen(file, "w+");
+    if (!left)
+        abort();
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        process->rehearses = left;
+        process->sim.ideal = (struct ideal){0};
+        return true;
+    }
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    rewind(left);
+    rehearsal_free(&process->rehearsal);
+    if (pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != EXIT_FINE ||
+        rehearsal_read(&process->rehearsal, process->job->scenario, left) != 0)
+        abort();
+    fclose(left);
+    return false;
+}
+
+static bool needs_rehearsal(const struct engine_job *job)
+{
+    const struct scenario *scenario = job->scenario;
+    return job->repeats && scenario->wan_count > 0 && scenario->transport.protocol == PROTOCOL_TCP;
+}
+
+static void write_results(struct process *process)
+{
+    if (process->rehearses) {
+        rehearsal_write(&process->sim, simgrid_get_clock(), process->rehearses);
+        _exit(fflush(process->rehearses) ? EXIT_FAILED : EXIT_FINE);
+    }
+    write_outcome(process);
+    copy_untouched(process);
+}
+
 void process_run(struct engine_job *job)
 {
     struct process process = {.job = job, .probe = PROBE_BASE, .outcome = &job->outcomes[PROBE_BASE]};
     struct err err = {""};
-    process.sim.ideal = job->ideal;
-    if (job->probe_wan && ACTORS_ARE_THREADS)
+    for (int i = 0; needs_rehearsal(job) && !process.rehearses && i < REHEARSALS; i++)
+        (void)rehearse(&process);
+    if (!process.rehearses)
+        process.sim.ideal = job->ideal;
+    if (job->probe_wan && ACTORS_ARE_THREADS && !process.rehearses)
         split(&process);
     if (!ACTORS_ARE_THREADS)
         silence_simgrid();
@@ -266,10 +321,10 @@ void process_run(struct engine_job *job)
     set_up(&process);
     start_ranks(&process);
     simgrid_run();
-    write_outcome(&process);
-    copy_untouched(&process);
+    write_results(&process);
     timeline_free(process.sim.timeline);
     sim_release(&process.sim);
+    rehearsal_free(&process.rehearsal);
     layout_free(&process.layout);
     _exit(EXIT_FINE);
 }

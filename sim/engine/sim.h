@@ -18,6 +18,7 @@
 
 #include "sim/engine/layout.h"
 #include "sim/engine/platform.h"
+#include "sim/engine/tcp.h"
 #include "sim/report/timeline.h"
 #include "sim/training/transport.h"
 
@@ -93,8 +94,17 @@ struct connection {
     int listen;                               /* messages that the listener has yet to see */
     bool listener_idle;
     sg_sem_t listener, pump; /* NULL until the actor exists */
+    double put_s, put_bytes; /* of what is on the wire: since when, how much of the message */
+    struct tcp *tcp;         /* shared with the pair's other channels; NULL: messages leave at once and whole */
     bool bordered;           /* runs between border hosts: only its pump and listener touch it */
     struct connection *next; /* of the same sender */
+};
+
+/* The TCP connections from one simulated rank to another. */
+struct pair_tcp {
+    int from, to;
+    struct tcp tcp;
+    struct pair_tcp *next;
 };
 
 /* Bytes and occupancy of one WAN link in one direction. */
@@ -118,7 +128,9 @@ struct sim {
     struct connection **connections; /* [count]: list per sender */
     struct stream *streams;          /* all, for freeing */
     int running;
-    struct message *spare; /* freed messages */
+    struct message *spare;             /* freed messages */
+    struct pair_tcp *pairs;            /* of TCP between sites; list, owned */
+    const struct rehearsal *rehearsal; /* what the step before left of them; NULL: they are fresh */
     struct bulk *bulks;
     struct wan_load *wan; /* [2 * link + direction] */
     double sent_bytes, received_bytes;

@@ -59,8 +59,9 @@ static struct request *sim_isend(struct stream *stream, int to, int channel, str
     message->what = stream->name;
     sim->sent_bytes += message->bytes;
     sim->messages++;
-    if (!connection->wire && !connection->unput && !wire_shakes_hands(message) && !connection->bordered) {
-        wire_put(message);
+    bool pumped = wire_needs_receiver(message) || connection->bordered || connection->tcp;
+    if (!connection->wire && !connection->unput && !pumped) {
+        wire_put(message, message->bytes);
         return &message->side[1];
     }
     if (!connection->unput)
@@ -97,7 +98,7 @@ static struct request *sim_irecv(struct stream *stream, int from, int channel, s
         wire_start_clock(message);
     if (connection->listener || (connection->wire == message && connection->bordered))
         wire_listen_for(connection, message);
-    if (connection->unput == message && !connection->wire && wire_shakes_hands(message))
+    if (connection->unput == message && !connection->wire && wire_needs_receiver(message))
         wire_kick_pump(connection);
     return &message->side[0];
 }
@@ -248,6 +249,11 @@ void sim_release(struct sim *sim)
     }
     for (size_t i = 0; sim->wan && i < 2 * sim->layout->scenario->wan_count; i++)
         free(sim->wan[i].spans);
+    while (sim->pairs) {
+        struct pair_tcp *next = sim->pairs->next;
+        free(sim->pairs);
+        sim->pairs = next;
+    }
     free(sim->wan);
     free(sim->connections);
     free(sim->hosts);

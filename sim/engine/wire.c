@@ -5,11 +5,13 @@
 #include <math.h>
 #include <simgrid/comm.h>
 #include <simgrid/engine.h>
+#include <simgrid/host.h>
 #include <simgrid/link.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "sim/engine/record.h"
+#include "sim/engine/rehearsal.h"
 
 void *sim_need(void *memory)
 {
@@ -51,11 +53,30 @@ sg_mailbox_t wire_mailbox(struct connection *connection)
     return connection->mailbox;
 }
 
+static struct tcp *tcp_between(struct sim *sim, const struct connection *connection)
+{
+    const struct transport_settings *transport = &sim->layout->scenario->transport;
+    struct pair_tcp *pair = sim->pairs;
+    while (pair && (pair->from != connection->from || pair->to != connection->to))
+        pair = pair->next;
+    if (pair)
+        return &pair->tcp;
+    pair = sim_need(malloc(sizeof *pair));
+    *pair = (struct pair_tcp){.from = connection->from, .to = connection->to, .next = sim->pairs};
+    double rtt_s = 2 * sim_latency(sim, connection->from_site, connection->to_site);
+    if (!rehearsal_find(sim->rehearsal, pair->from, pair->to, &pair->tcp))
+        tcp_init(&pair->tcp, transport->mtu_bytes, (double)transport->connections, rtt_s);
+    sim->pairs = pair;
+    return &pair->tcp;
+}
+
 static void set_figures(struct connection *connection)
 {
     const struct sim *sim = connection->sim;
     size_t from = connection->from_site, to = connection->to_site;
     connection->latency_s = sim_latency(sim, from, to);
+    if (connection->tcp)
+        connection->tcp->rtt_s = 2 * connection->latency_s;
     connection->pace_byte_per_s = from == to ? INFINITY : platform_pair_cap(sim->layout, &sim->ideal, from, to);
 }
 
@@ -79,6 +100,8 @@ struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, i
     *connection = (struct connection){
         .sim = sim, .from = from, .to = to, .channel = channel, .from_site = from_site, .to_site = to_site};
     connection->bordered = sim->borders && from_site != to_site;
+    if (from_site != to_site && layout->scenario->transport.protocol == PROTOCOL_TCP)
+        connection->tcp = tcp_between(sim, connection);
     set_figures(connection);
     connection->next = sim->connections[from];
     sim->connections[from] = connection;
@@ -150,9 +173,14 @@ static bool eager(const struct message *message)
     return message->bytes <= message->connection->sim->eager_bytes;
 }
 
-bool wire_shakes_hands(const struct message *message)
+static bool shakes_hands(const struct message *message)
 {
     return message->connection->sim->handshakes > 0 && !eager(message);
+}
+
+bool wire_needs_receiver(const struct message *message)
+{
+    return shakes_hands(message) || (message->connection->tcp && !eager(message));
 }
 
 /* ---- listener and pump */
@@ -227,6 +255,8 @@ void wire_saw_end(struct message *message)
     struct connection *connection = message->connection;
     message->left_s = simgrid_get_clock();
     connection->wire = NULL;
+    if (connection->tcp && connection->put_bytes > 0)
+        tcp_sent(connection->tcp, connection->put_bytes, connection->put_s, message->left_s);
     record_message(connection->sim, message);
     /* A release lets others run, and once both sides are through the message is used again. */
     struct stream *sender = message->sender_waits, *receiver = message->receiver_waits;
@@ -252,24 +282,32 @@ void wire_start_clock(struct message *message)
         message->start_s = simgrid_get_clock();
 }
 
-void wire_put(struct message *message)
+static void enter_wan(struct sim *sim, const struct connection *connection)
+{
+    void (*hook)(struct sim *) = sim->first_wan_byte;
+    if (connection->from_site == connection->to_site || !hook)
+        return;
+    sim->first_wan_byte = NULL;
+    hook(sim);
+}
+
+void wire_put(struct message *message, double bytes)
 {
     struct connection *connection = message->connection;
-    struct sim *sim = connection->sim;
     if (wire_takes_no_time(connection)) {
         wire_start_clock(message);
         wire_saw_end(message);
         return;
     }
-    if (connection->from_site != connection->to_site && sim->first_wan_byte) {
-        void (*hook)(struct sim *) = sim->first_wan_byte;
-        sim->first_wan_byte = NULL;
-        hook(sim);
-    }
+    enter_wan(connection->sim, connection);
     connection->wire = message;
+    connection->put_s = simgrid_get_clock();
+    connection->put_bytes = bytes;
+    if (connection->tcp)
+        tcp_take(connection->tcp, bytes);
     if (posted(message) || eager(message))
         wire_start_clock(message);
-    sg_comm_t comm = sg_mailbox_put_init(wire_mailbox(connection), message, lround(message->bytes));
+    sg_comm_t comm = sg_mailbox_put_init(wire_mailbox(connection), message, lround(bytes));
     sg_comm_detach(comm, NULL);
     if (connection->wire == message &&
         (posted(message) ? connection->bordered || looks_away(message->receiver, message) : eager(message)))
@@ -284,6 +322,40 @@ static double handshake_end(const struct message *message)
     return fmax(asked_s, message->posted_s) + latency_s;
 }
 
+/* On the way of a connection, by the actor that calls, which waits until they have left. */
+static void send_bytes(const struct connection *connection, double bytes)
+{
+    const struct sim *sim = connection->sim;
+    if (connection->bordered)
+        sg_host_sendto(sim->borders[connection->from_site], sim->borders[connection->to_site], bytes);
+    else
+        sg_host_sendto(sim->hosts[connection->from], sim->hosts[connection->to], bytes);
+}
+
+/* Sends what the window holds back, round by round, and returns what is left of the message for the wire. */
+static double send_in_rounds(const struct connection *connection, struct message *message)
+{
+    struct tcp *tcp = connection->tcp;
+    double left = message->bytes, wait_until_s = 0;
+    enter_wan(connection->sim, connection);
+    wire_start_clock(message);
+    if (connection->sim->ideal.slow_start)
+        return left;
+    tcp_wake(tcp, simgrid_get_clock());
+    for (double room; (room = tcp_room(tcp, simgrid_get_clock(), &wait_until_s)) < left;) {
+        double start_s = simgrid_get_clock();
+        if (room < 1) {
+            sg_actor_sleep_until(wait_until_s);
+            continue;
+        }
+        tcp_take(tcp, room);
+        send_bytes(connection, room);
+        tcp_sent(tcp, room, start_s, simgrid_get_clock());
+        left -= room;
+    }
+    return left;
+}
+
 static void pump(int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -292,12 +364,13 @@ static void pump(int argc, char **argv)
     for (;;) {
         sg_sem_acquire(connection->pump);
         struct message *message = connection->unput;
-        if (!message || connection->wire || (wire_shakes_hands(message) && !posted(message)))
+        if (!message || connection->wire || (wire_needs_receiver(message) && !posted(message)))
             continue;
-        if (wire_shakes_hands(message) && handshake_end(message) > simgrid_get_clock())
+        if (shakes_hands(message) && handshake_end(message) > simgrid_get_clock())
             sg_actor_sleep_until(handshake_end(message));
+        double left = connection->tcp ? send_in_rounds(connection, message) : message->bytes;
         connection->unput = message->next && !isnan(message->next->sent_s) ? message->next : NULL;
-        wire_put(message);
+        wire_put(message, left);
     }
 }
 
