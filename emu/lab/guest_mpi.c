@@ -32,6 +32,8 @@ static const struct {
     {"OMPI_MCA_mtl", "^psm,psm2,ofi"},
     {"OMPI_MCA_btl", "tcp,self"},
     {"OMPI_MCA_btl_tcp_if_include", HOSTS_NETWORK},
+    /* what a socket has is read in one piece: a system call is dear here */
+    {"OMPI_MCA_btl_tcp_endpoint_cache", "300000"},
     /* one CPU for all; more ranks than hosts are welcome */
     {"OMPI_MCA_mpi_yield_when_idle", "1"},
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
