@@ -119,6 +119,7 @@ int bench_init(struct bench *bench, const struct scenario *scenario, enum bench_
         .scenario = &bench->scenario,
         .bulk_above = ENGINE_BULK_ABOVE,
         .main = bench_main,
+        .repeats = true,
         .argument = bench};
     rc = rc ? rc : engine_job_init(&bench->job, err);
     if (rc < 0)

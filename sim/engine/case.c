@@ -59,10 +59,8 @@ void case_free(struct run_case *run)
     *run = (struct run_case){.folds = false};
 }
 
-static double bulk_above(const struct scenario *scenario, enum analysis_fidelity fidelity)
+static double bulk_above(enum analysis_fidelity fidelity)
 {
-    if (scenario->transport.protocol == PROTOCOL_TCP)
-        return INFINITY; /* the formulas know no windows */
     return fidelity == ANALYSIS_MESSAGE ? INFINITY : fidelity == ANALYSIS_BULK ? 0 : ENGINE_BULK_ABOVE;
 }
 
@@ -84,8 +82,7 @@ int case_make(struct run_case *run, enum case_run which, enum analysis_fidelity 
     *job = (struct engine_job){.scenario = run->plan.scenario,
                                .fold = run->folds && !full,
                                .wan_flows = run->wan_flows,
-                               .bulk_above =
-                                   bulk_above(run->plan.scenario, full || !run->folds ? fidelity : ANALYSIS_AUTO),
+                               .bulk_above = bulk_above(full || !run->folds ? fidelity : ANALYSIS_AUTO),
                                .main = step_main,
                                .repeats = true,
                                .argument = plan,

@@ -158,6 +158,9 @@ int platform_write(const struct layout *layout, const struct ideal *ideal, bool 
         "     at most 4 MiB per round trip. As in longhaul (each after two dashes and cfg=): network/model:CM02\n"
         "     network/TCP-gamma:0 network/crosstraffic:no, and for smpirun also smpi/bw-factor:1 smpi/lat-factor:1.\n"
         "     What then still differs: flows that share a link share it by round trip time. -->\n");
+    if (layout->payload_share < 1)
+        fprintf(out, "<!-- Rates are of payload: %.2f %% of the wire's, the rest is headers. -->\n",
+                100 * layout->payload_share);
     if (unmodelled_any(scenario))
         fprintf(out, "<!-- The scenario's jitter and loss are left out: a SimGrid link has none. -->\n");
     fprintf(out, "<platform version=\"4.1\">\n  <zone id=\"longhaul\" routing=\"Full\">\n");

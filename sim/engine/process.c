@@ -176,7 +176,8 @@ static void set_up(struct process *process)
     struct ideal ideal = sim->ideal;
     *sim = (struct sim){.layout = &process->layout, .ideal = ideal};
     sim->wan_bytes_scale = (double)process->layout.wan_flows;
-    sim->bulk_above = job->bulk_above;
+    sim->bulk_above =
+        transport->protocol == PROTOCOL_TCP ? INFINITY : job->bulk_above; /* its formulas know no windows */
     sim->eager_bytes = transport->eager_bytes;
     sim->handshakes = transport->handshakes;
     sim->hosts = zeroed((size_t)process->layout.count, sizeof *sim->hosts);

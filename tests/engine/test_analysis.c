@@ -204,9 +204,10 @@ END_TEST
 
 /* Not interleaved rings, whose every hop crosses the WAN, and not with handshakes: those stay messages. */
 static const char *const in_bulk[][SETS_MAX] = {
-    {"strategies=[{name: a, allreduce: ring}, {name: b, allreduce: hierarchical}, {name: c, allreduce: hierarchical, "
+    {"transport.protocol=ideal",
+     "strategies=[{name: a, allreduce: ring}, {name: b, allreduce: hierarchical}, {name: c, allreduce: hierarchical, "
      "sharding: optimizer}]"},
-    {THREE_SITES, THREE_LINKS, "training.data=12", "training.global_batch=24",
+    {"transport.protocol=ideal", THREE_SITES, THREE_LINKS, "training.data=12", "training.global_batch=24",
      "strategies=[{name: a, allreduce: ring}, {name: b, allreduce: ring, sharding: optimizer}]"},
 };
 
