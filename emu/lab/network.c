@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "emu/host/device.h"
 #include "emu/lab/batch.h"
 #include "emu/lab/nic.h"
 #include "emu/lab/space.h"
@@ -142,6 +143,21 @@ static void set_up_router(const struct topology *topology, size_t site, struct b
 
 /* ---- */
 
+static bool loses(const struct scenario *scenario)
+{
+    bool any = false;
+    for (size_t i = 0; i < scenario->wan_count; i++)
+        any |= scenario->wan[i].loss_ratio > 0;
+    return any;
+}
+
+/* A packet that segmentation offload made of 45 is lost as one: where a link loses, hosts send single packets. */
+static int send_single_packets(struct err *err)
+{
+    const struct offloads none = {.known = true};
+    return device_set_offloads("eth0", &none, err);
+}
+
 /* In the namespace i: plugs cables (plugging), or sets up what stands there. */
 static int visit(const struct network *network, size_t i, bool plugging, struct err *err)
 {
@@ -159,6 +175,8 @@ static int visit(const struct network *network, size_t i, bool plugging, struct 
     else
         set_up_router(topology, i - topology->host_count, &batch);
     int rc = batch_send(&batch, netlink, err);
+    if (!rc && !plugging && i < topology->host_count && loses(topology->scenario))
+        rc = send_single_packets(err);
     netlink_close(netlink);
     return rc;
 }

@@ -14,6 +14,9 @@
 
 enum { WORDS_MAX = 12 };
 
+/* Queues hold what comes, in large packets or small: a path loses what the scenario says and nothing else. */
+#define QUEUE_PACKETS "1000000"
+
 /* What a program says before it fails, as one line. */
 static void gather(int fd, char *text, size_t size)
 {
@@ -105,6 +108,8 @@ static int each_end(const struct topology *topology, const char *prefix, bool sh
                                             scenario->sites[between[!end]].name,
                                             "--dev",
                                             wan->device[end],
+                                            "--limit",
+                                            QUEUE_PACKETS,
                                             NULL};
             const char *clear[WORDS_MAX] = {shaper, "clear", "--dev", wan->device[end], NULL};
             topology_router(scenario, between[end], router, sizeof router);

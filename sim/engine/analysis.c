@@ -387,8 +387,8 @@ static int add_notes(const struct analysis *analysis, struct result *result, str
     rc = rc ? rc
             : add_note(result, scenario->site_count > 1,
                        scenario->transport.protocol == PROTOCOL_TCP
-                           ? "TCP: headers, slow start and restart after idle; no loss, no jitter, queues as long as "
-                             "they need to be."
+                           ? "TCP: headers, slow start, restart after idle, losses; no jitter, queues as long as they "
+                             "need to be."
                            : "The WAN transport is ideal apart from its window: no headers, no loss, no slow start, no "
                              "jitter.",
                        err);

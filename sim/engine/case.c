@@ -37,6 +37,15 @@ void one_site_init(struct one_site *one, const struct scenario *scenario)
     one_site_resize(one, scenario_gpus(scenario));
 }
 
+/* Ranks that are alike but for what chance does to each. */
+static bool draws(const struct scenario *scenario)
+{
+    bool any = false;
+    for (size_t i = 0; i < scenario->wan_count; i++)
+        any |= scenario->wan[i].loss_ratio > 0;
+    return any && scenario->transport.protocol == PROTOCOL_TCP;
+}
+
 int case_init(struct run_case *run, const struct scenario *scenario, const struct strategy *strategy,
               double kernel_efficiency, struct err *err)
 {
@@ -44,7 +53,7 @@ int case_init(struct run_case *run, const struct scenario *scenario, const struc
     int rc = step_plan_init(&run->plan, scenario, strategy, kernel_efficiency, err);
     if (rc < 0)
         return rc;
-    run->folds = step_foldable(&run->plan, &run->wan_flows);
+    run->folds = step_foldable(&run->plan, &run->wan_flows) && !draws(scenario);
     run->no_bubble = run->plan;
     run->no_bubble.free_pipeline = true;
     return 0;

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <math.h>
 
-#include "sim/report/unmodelled.h"
-
 double platform_unlimited(void)
 {
     return 1e18;
@@ -147,6 +145,14 @@ static void write_wan(const struct layout *layout, const struct ideal *ideal, bo
             write_route(layout, latencies, pair / sites, pair % sites, out);
 }
 
+static bool wanders(const struct scenario *scenario)
+{
+    bool any = false;
+    for (size_t l = 0; l < scenario->wan_count; l++)
+        any |= scenario->wan[l].jitter_s > 0 || scenario->wan[l].loss_ratio > 0;
+    return any;
+}
+
 int platform_write(const struct layout *layout, const struct ideal *ideal, bool latencies, FILE *out, struct err *err)
 {
     const struct scenario *scenario = layout->scenario;
@@ -161,7 +167,7 @@ int platform_write(const struct layout *layout, const struct ideal *ideal, bool 
     if (layout->payload_share < 1)
         fprintf(out, "<!-- Rates are of payload: %.2f %% of the wire's, the rest is headers. -->\n",
                 100 * layout->payload_share);
-    if (unmodelled_any(scenario))
+    if (wanders(scenario))
         fprintf(out, "<!-- The scenario's jitter and loss are left out: a SimGrid link has none. -->\n");
     fprintf(out, "<platform version=\"4.1\">\n  <zone id=\"longhaul\" routing=\"Full\">\n");
     for (size_t s = 0; s < scenario->site_count; s++)

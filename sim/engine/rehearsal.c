@@ -12,6 +12,7 @@ void rehearsal_write(const struct sim *sim, double step_s, FILE *out)
         struct pair_tcp copy = *pair;
         copy.next = NULL;
         copy.tcp.sent_s -= step_s;
+        copy.tcp.epoch_s -= step_s;
         (void)fwrite(&copy, sizeof copy, 1, out);
     }
 }

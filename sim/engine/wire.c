@@ -53,9 +53,31 @@ sg_mailbox_t wire_mailbox(struct connection *connection)
     return connection->mailbox;
 }
 
+/* Losses of the links on the way, each a burst. */
+static double path_loss(const struct layout *layout, size_t from, size_t to)
+{
+    const struct scenario *scenario = layout->scenario;
+    double kept = 1;
+    while (from != to) {
+        long link = layout->routes.next_link[from * scenario->site_count + to];
+        kept *= 1 - scenario->wan[link].loss_ratio / scenario->wan[link].loss_burst;
+        from = route_other_end(scenario, link, from);
+    }
+    return 1 - kept;
+}
+
+static struct tcp_path path_of(const struct sim *sim, const struct connection *connection)
+{
+    const struct scenario *scenario = sim->layout->scenario;
+    return (struct tcp_path){.mtu_bytes = scenario->transport.mtu_bytes,
+                             .connections = (double)scenario->transport.connections,
+                             .rtt_s = 2 * sim_latency(sim, connection->from_site, connection->to_site),
+                             .loss_ratio = path_loss(sim->layout, connection->from_site, connection->to_site),
+                             .seed = scenario->seed + ((uint64_t)connection->from << 32) + (uint64_t)connection->to};
+}
+
 static struct tcp *tcp_between(struct sim *sim, const struct connection *connection)
 {
-    const struct transport_settings *transport = &sim->layout->scenario->transport;
     struct pair_tcp *pair = sim->pairs;
     while (pair && (pair->from != connection->from || pair->to != connection->to))
         pair = pair->next;
@@ -63,9 +85,10 @@ static struct tcp *tcp_between(struct sim *sim, const struct connection *connect
         return &pair->tcp;
     pair = sim_need(malloc(sizeof *pair));
     *pair = (struct pair_tcp){.from = connection->from, .to = connection->to, .next = sim->pairs};
-    double rtt_s = 2 * sim_latency(sim, connection->from_site, connection->to_site);
-    if (!rehearsal_find(sim->rehearsal, pair->from, pair->to, &pair->tcp))
-        tcp_init(&pair->tcp, transport->mtu_bytes, (double)transport->connections, rtt_s);
+    if (!rehearsal_find(sim->rehearsal, pair->from, pair->to, &pair->tcp)) {
+        const struct tcp_path path = path_of(sim, connection);
+        tcp_init(&pair->tcp, &path);
+    }
     sim->pairs = pair;
     return &pair->tcp;
 }
@@ -332,28 +355,35 @@ static void send_bytes(const struct connection *connection, double bytes)
         sg_host_sendto(sim->hosts[connection->from], sim->hosts[connection->to], bytes);
 }
 
-/* Sends what the window holds back, round by round, and returns what is left of the message for the wire. */
+/* Sends what the window holds back, round by round, and what was lost again. Returns what is left of the message for
+ * the wire. */
 static double send_in_rounds(const struct connection *connection, struct message *message)
 {
     struct tcp *tcp = connection->tcp;
-    double left = message->bytes, wait_until_s = 0;
+    double left = message->bytes, wait_until_s = 0, again_s = 0;
     enter_wan(connection->sim, connection);
     wire_start_clock(message);
     if (connection->sim->ideal.slow_start)
         return left;
     tcp_wake(tcp, simgrid_get_clock());
-    for (double room; (room = tcp_room(tcp, simgrid_get_clock(), &wait_until_s)) < left;) {
-        double start_s = simgrid_get_clock();
+    while (left > 0) {
+        double start_s = simgrid_get_clock(), room = tcp_room(tcp, start_s, &wait_until_s);
+        if (room >= left && tcp->loss_ratio <= 0)
+            return left;
         if (room < 1) {
             sg_actor_sleep_until(wait_until_s);
             continue;
         }
-        tcp_take(tcp, room);
-        send_bytes(connection, room);
-        tcp_sent(tcp, room, start_s, simgrid_get_clock());
-        left -= room;
+        double bytes = fmin(room, left);
+        tcp_take(tcp, bytes);
+        send_bytes(connection, bytes);
+        tcp_sent(tcp, bytes, start_s, simgrid_get_clock());
+        double lost = tcp_lost(tcp, bytes, start_s, simgrid_get_clock(), &again_s);
+        left += lost - bytes;
+        if (lost > 0 && left <= lost && again_s > simgrid_get_clock())
+            sg_actor_sleep_until(again_s);
     }
-    return left;
+    return 0;
 }
 
 static void pump(int argc, char **argv)

@@ -8,17 +8,23 @@
 
 enum { LINKS_SHOWN = 6 };
 
-static bool has_any(const struct wan_link *link)
+/* TCP's losses are simulated. */
+static bool lossy(const struct scenario *scenario, const struct wan_link *link)
 {
-    return link->jitter_s > 0 || link->loss_ratio > 0;
+    return link->loss_ratio > 0 && scenario->transport.protocol != PROTOCOL_TCP;
+}
+
+static bool has_any(const struct scenario *scenario, const struct wan_link *link)
+{
+    return link->jitter_s > 0 || lossy(scenario, link);
 }
 
 bool unmodelled_any(const struct scenario *scenario)
 {
+    bool any = false;
     for (size_t i = 0; i < scenario->wan_count; i++)
-        if (has_any(&scenario->wan[i]))
-            return true;
-    return false;
+        any |= has_any(scenario, &scenario->wan[i]);
+    return any;
 }
 
 static void write_link(const struct scenario *scenario, const struct wan_link *link, FILE *out)
@@ -27,10 +33,11 @@ static void write_link(const struct scenario *scenario, const struct wan_link *l
     fprintf(out, "%s-%s", scenario->sites[link->between[0]].name, scenario->sites[link->between[1]].name);
     if (link->jitter_s > 0)
         fprintf(out, " jitter %s (sd of the RTT)", units_format(link->jitter_s, DIM_TIME, 4, figure, sizeof figure));
-    if (link->loss_ratio > 0)
-        fprintf(out, "%s loss %s (one way%s", link->jitter_s > 0 ? "," : "",
-                units_format(link->loss_ratio, DIM_RATIO, 4, figure, sizeof figure), link->loss_burst > 1 ? "" : ")");
-    if (link->loss_ratio > 0 && link->loss_burst > 1)
+    if (!lossy(scenario, link))
+        return;
+    fprintf(out, "%s loss %s (one way%s", link->jitter_s > 0 ? "," : "",
+            units_format(link->loss_ratio, DIM_RATIO, 4, figure, sizeof figure), link->loss_burst > 1 ? "" : ")");
+    if (link->loss_burst > 1)
         fprintf(out, ", bursts of %g)", link->loss_burst);
 }
 
@@ -45,7 +52,7 @@ int unmodelled_text(const struct scenario *scenario, char **text, struct err *er
         return err_set(err, ENOMEM, "out of memory for a note");
     fputs("Not simulated, as if it were zero: ", out);
     for (size_t i = 0; i < scenario->wan_count; i++) {
-        if (!has_any(&scenario->wan[i]))
+        if (!has_any(scenario, &scenario->wan[i]))
             continue;
         if (count < LINKS_SHOWN) {
             fputs(count ? "; " : "", out);
