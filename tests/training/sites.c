@@ -4,8 +4,10 @@
 
 struct scenario sites_scenario(const struct sites *sites, struct site storage[SITES_MAX])
 {
-    struct scenario scenario = {
-        .site_count = sites->count, .sites = storage, .training = {.tensor = sites->tensor, .pipeline = sites->stages}};
+    struct scenario scenario = {.scale = 1,
+                                .site_count = sites->count,
+                                .sites = storage,
+                                .training = {.tensor = sites->tensor, .pipeline = sites->stages}};
     for (size_t s = 0; s < sites->count; s++)
         storage[s] = (struct site){.nodes = sites->nodes[s], .gpus_per_node = sites->gpus_per_node[s]};
     scenario.training.data = scenario_gpus(&scenario) / (sites->tensor * sites->stages);

@@ -31,6 +31,7 @@ static struct scenario paper_scenario(const struct shape *row, struct site *site
     *site = (struct site){.nodes = row->gpus / 8, .gpus_per_node = 8, .gpu = {.memory_bytes = 80e9}};
     return (struct scenario){
         .site_count = 1,
+        .scale = 1,
         .sites = site,
         .model = {.layers = row->layers,
                   .hidden = row->hidden,
@@ -173,7 +174,7 @@ static struct scenario twin(struct site sites[2], struct training training)
     training.micro_batch = 1;
     training.parameter = training.gradient = DTYPE_BF16;
     training.optimizer_bytes_per_parameter = 12;
-    return (struct scenario){.site_count = 2, .sites = sites, .model = nemotron, .training = training};
+    return (struct scenario){.scale = 1, .site_count = 2, .sites = sites, .model = nemotron, .training = training};
 }
 
 static const struct training hsdp = {

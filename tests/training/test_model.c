@@ -133,7 +133,7 @@ END_TEST
 
 START_TEST(test_activation_bytes)
 {
-    struct scenario scenario = {.model = nemotron, .training = {.sequence = 4096, .micro_batch = 2}};
+    struct scenario scenario = {.scale = 1, .model = nemotron, .training = {.sequence = 4096, .micro_batch = 2}};
 
     ck_assert_double_eq(model_activation_bytes(&scenario), 4096.0 * 18432 * 2 * 2);
 }
