@@ -112,10 +112,12 @@ static int set_up(const struct spec *spec, const struct topology *topology, stru
 }
 
 /* A virtual clock stood still while the kernel started. Let it pass the points where timers become exact (the first
- * tick) and where programs take a clock near 0 for unset (ping): it costs nothing. */
-static void settle(const struct spec *spec)
+ * tick), where programs take a clock near 0 for unset (ping), and where the last device is up: a device drops what it
+ * is given until the kernel has seen that its cable is plugged in, for 100 devices a second (MAX_DO_DEV_WORK in
+ * net/core/link_watch.c). It costs nothing. */
+static void settle(const struct spec *spec, const struct topology *topology)
 {
-    const struct timespec while_s = {2, 0};
+    const struct timespec while_s = {2 + (time_t)topology->host_count / 25, 0};
     if (!spec->real_time)
         nanosleep(&while_s, NULL);
 }
@@ -129,7 +131,7 @@ static int run_scenario(const struct spec *spec, struct err *err)
     rc = rc ? rc : topology_build(&scenario, &topology, err);
     rc = rc ? rc : set_up(spec, &topology, err);
     setenv("LONGHAUL_SCENARIO", GUEST_SCENARIO, 1);
-    settle(spec);
+    settle(spec, &topology);
     rc = rc ? rc : guest_command(spec, spec->host ? spec->host : topology.hosts[0].name, err);
     topology_free(&topology);
     scenario_free(&scenario);

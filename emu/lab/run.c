@@ -222,15 +222,15 @@ static void describe(const struct topology *topology, bool real_time)
     for (size_t i = 0; i < scenario->wan_count && i < LINKS_SHOWN; i++) {
         const struct wan_link *wan = &scenario->wan[i];
         char rtt[32], rate[32];
-        double bit_per_s = (double)wan->waves * wan->wave_bit_per_s / (double)scenario->lab.divide;
+        double bit_per_s = (double)wan->waves * wan->wave_bit_per_s;
         fprintf(stderr, "; %s-%s RTT %s, %s", scenario->sites[wan->between[0]].name,
                 scenario->sites[wan->between[1]].name, units_format(wan->rtt_s, DIM_TIME, 6, rtt, sizeof rtt),
                 isfinite(bit_per_s) ? units_format(bit_per_s, DIM_RATE, 4, rate, sizeof rate) : "no rate");
     }
     if (scenario->wan_count > LINKS_SHOWN)
         fprintf(stderr, "; %zu links more", scenario->wan_count - LINKS_SHOWN);
-    if (scenario->lab.divide > 1)
-        fprintf(stderr, " (rates are 1/%ld)", scenario->lab.divide);
+    if (scenario->scale > 1)
+        fprintf(stderr, " (bytes and rates are 1/%ld)", scenario->scale);
     fprintf(stderr, "; %s\n", real_time ? "real time" : "virtual time: computing costs none, sleeping and sending do");
 }
 

@@ -76,16 +76,17 @@ int strategies_efficiency(const struct request *request, double *efficiency, str
 
 static int find_programs(struct err *err)
 {
+    static const char *const needed[][2] = {
+        {"mpirun", "mpirun is not installed here, and starts the ranks; install Open MPI (openmpi-bin)"},
+        {"longhaul-rank", "longhaul-rank is not installed here; build longhaul with Open MPI (libopenmpi-dev)"},
+    };
     char path[PATH_MAX], *programs = prepare_programs(err);
-    if (!programs)
-        return -ENOMEM;
-    int rc = prepare_program(programs, "mpirun", path, err);
-    if (rc == -ENOTSUP)
-        rc =
-            err_set(err, ENOTSUP, "mpirun is not installed here, and starts the ranks; install Open MPI (openmpi-bin)");
-    rc = rc ? rc : prepare_program(programs, "longhaul-rank", path, err);
-    if (rc == -ENOTSUP && access(path, F_OK) != 0)
-        err_set(err, ENOTSUP, "longhaul-rank is not installed here; build longhaul with Open MPI (libopenmpi-dev)");
+    int rc = programs ? 0 : -ENOMEM;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed && rc == 0; i++) {
+        rc = prepare_program(programs, needed[i][0], path, err);
+        if (rc == -ENOTSUP)
+            err_set(err, ENOTSUP, "%s", needed[i][1]);
+    }
     free(programs);
     return rc;
 }

@@ -68,7 +68,7 @@ static double cubic_growth(struct tcp *tcp, double acknowledged, double now_s)
 static void end_round(struct tcp *tcp, double now_s)
 {
     double acknowledged = tcp->round_bytes, doubled = fmin(acknowledged, tcp->threshold_bytes - tcp->window_bytes);
-    if (doubled > 0 && tcp->window_bytes < 2 * tcp->round_bytes) { /* tcp_is_cwnd_limited */
+    if (doubled > 0) {
         tcp->window_bytes += doubled;
         acknowledged -= doubled;
     }

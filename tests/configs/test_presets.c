@@ -90,8 +90,10 @@ static const struct {
     size_t sites;
     long gpus, data, micro_batches;
 } shapes[] = {
-    {"twin-1536", 2, 3072, 32, 48}, {"twin-1536-hsdp", 2, 3072, 3072, 1}, {"quad-768", 4, 3072, 32, 48},
-    {"lab-2x4", 2, 8, 8, 2},        {"dgxc-512", 1, 512, 8, 16},          {"dgxc-2048", 1, 2048, 32, 16},
+    {"twin-1536", 2, 3072, 32, 48}, {"twin-1536-hsdp", 2, 3072, 3072, 1},
+    {"quad-768", 4, 3072, 32, 48},  {"lab-2x4", 2, 8, 8, 2},
+    {"lab-3x2", 3, 6, 6, 2},        {"dgxc-512", 1, 512, 8, 16},
+    {"dgxc-2048", 1, 2048, 32, 16},
 };
 
 START_TEST(has_the_shape)

@@ -78,7 +78,7 @@ expect 0 run --quiet --real-time lab-2x4 -- sleep 1
 
 # What the lab is made of, in one line on standard error.
 expect 0 run twin-1536 -- true
-explains "2 sites, 8 hosts; ord-iad RTT 21.3 ms, 800 Mb/s (rates are 1/1000); virtual time"
+explains "2 sites, 8 hosts; ord-iad RTT 21.3 ms, 80 Mb/s (bytes and rates are 1/10000); virtual time"
 
 # A new kernel with a script instead of a kernel: the last words are told.
 printf '#!/bin/sh\necho no kernel at all\n' >kernel && chmod +x kernel
