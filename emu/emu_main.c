@@ -7,6 +7,7 @@ static const struct verb list[] = {
     {"apply", "shape the traffic to the other sites; recorded, checked, taken back whole where it fails", verb_apply},
     {"status", "show what is applied, whether the kernel has it so, and its counters", verb_status},
     {"verify", "measure RTT, jitter, loss and goodput, requested beside measured", verb_verify},
+    {"run", "shape, verify, run the scenario's strategies by mpirun, and clear", verb_run},
     {"clear", "put back what stood before", verb_clear},
     {"respond", "answer the probes of a verify (it starts this by itself)", verb_respond},
 };

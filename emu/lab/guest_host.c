@@ -19,7 +19,8 @@ int guest_become_host(const char *host, struct err *err)
     if (rc)
         return rc;
     if (unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC) || sethostname(host, strlen(host)) ||
-        mount("", "/", "none", MS_SLAVE | MS_REC, NULL) || mount("sysfs", "/sys", "sysfs", 0, NULL))
+        mount("", "/", "none", MS_SLAVE | MS_REC, NULL) ||
+        (mount("sysfs", "/sys", "sysfs", 0, NULL) && errno != EBUSY)) /* EBUSY: it is this host's already */
         return err_set(err, errno, "%s: %s", host, strerror(errno));
     if (setenv("LONGHAUL_HOST", host, 1))
         return err_set(err, ENOMEM, "out of memory");

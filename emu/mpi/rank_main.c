@@ -140,13 +140,27 @@ static int report(const struct arguments *arguments, const struct result *result
     return rc ? rc : closed;
 }
 
+/* What the steps take for computing: the same for all strategies. */
+static int fill_calibration(const struct scenario *scenario, struct calibration_result *calibration, struct err *err)
+{
+    struct step_plan plan;
+    calibration->kernel_efficiency = scenario->training.kernel_efficiency;
+    int rc = step_plan_init(&plan, scenario, &scenario->strategies[0], calibration->kernel_efficiency, err);
+    if (rc)
+        return rc;
+    calibration->forward_s = plan.forward_s * (double)(scenario->training.pipeline * scenario->training.interleave) /
+                             (double)scenario->model.layers;
+    step_plan_free(&plan);
+    return 0;
+}
+
 static int run(const struct arguments *arguments, const struct scenario *scenario, struct err *err)
 {
     struct process process;
     struct result result = {.scenario = scenario, .backend = "emu"};
     FILE *timeline = NULL;
-    result.calibration.kernel_efficiency = scenario->training.kernel_efficiency;
     int rc = process_open(&process, scenario, err);
+    rc = rc ? rc : fill_calibration(scenario, &result.calibration, err);
     process.spin = arguments->spin;
     if (rc == 0 && arguments->timeline) { /* only rank 0 writes, but all must know that there is one */
         timeline = options_open(process.rank == 0 ? arguments->timeline : "/dev/null", err);

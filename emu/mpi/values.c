@@ -1,4 +1,6 @@
 /* Gradients whose sums are exact in float, and parameters that every rank knows: small whole numbers. */
+#include <pthread.h>
+
 #include "emu/mpi/process.h"
 
 static float gradient_value(int rank, uint64_t place)
@@ -56,11 +58,45 @@ static void reduced(struct stream *stream, struct span part, const struct group 
     atomic_fetch_add(&process->checked_bytes, part.bytes);
 }
 
+/* Parameters that are being gathered. Two gathers of the same ones may be under way at once, for the last layer's
+ * forward and backward: the later must not clear what the earlier has received. */
+enum { GATHERS_MAX = 256 };
+static struct {
+    pthread_mutex_t lock;
+    uint64_t offsets[GATHERS_MAX];
+    int count;
+} under_way = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* True where no other gather of them is under way. */
+static bool begin_gather(struct span span)
+{
+    bool alone = true;
+    pthread_mutex_lock(&under_way.lock);
+    for (int i = 0; i < under_way.count; i++)
+        alone = alone && under_way.offsets[i] != span.offset;
+    if (under_way.count < GATHERS_MAX)
+        under_way.offsets[under_way.count++] = span.offset;
+    pthread_mutex_unlock(&under_way.lock);
+    return alone;
+}
+
+static void end_gather(struct span span)
+{
+    pthread_mutex_lock(&under_way.lock);
+    for (int i = 0; i < under_way.count; i++)
+        if (under_way.offsets[i] == span.offset) {
+            under_way.offsets[i] = under_way.offsets[--under_way.count];
+            break;
+        }
+    pthread_mutex_unlock(&under_way.lock);
+}
+
 static void cleared(struct stream *stream, struct span span)
 {
     struct process *process = transport_process(stream);
     float *floats = process_memory(process, span);
-    for (uint64_t i = 0; process->check && i < span.bytes / sizeof(float); i++)
+    bool clears = begin_gather(span) && process->check;
+    for (uint64_t i = 0; clears && i < span.bytes / sizeof(float); i++)
         floats[i] = -1;
 }
 
@@ -82,6 +118,7 @@ static void gathered(struct stream *stream, struct span span)
     struct process *process = transport_process(stream);
     const float *floats = process_memory(process, span);
     uint64_t first = span.offset / sizeof(float);
+    end_gather(span);
     if (!process->check)
         return;
     for (uint64_t i = 0; i < span.bytes / sizeof(float); i++)

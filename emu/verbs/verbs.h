@@ -7,6 +7,7 @@ int verb_plan(int argc, char **argv);
 int verb_apply(int argc, char **argv);
 int verb_status(int argc, char **argv);
 int verb_verify(int argc, char **argv);
+int verb_run(int argc, char **argv);
 int verb_clear(int argc, char **argv);
 int verb_respond(int argc, char **argv);
 

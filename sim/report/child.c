@@ -214,14 +214,32 @@ static int failed(const struct child_output *output, struct err *err)
     int code = WEXITSTATUS(output->status);
     int error = code == EXIT_USAGE ? EINVAL : code == EXIT_UNAVAILABLE ? ENOTSUP : EIO;
     const char *why = output->errors.text != NULL ? reason(output->errors.text) : NULL;
+    if (why == NULL && output->out.text != NULL)
+        why = reason(output->out.text);
     if (why == NULL)
         return err_set(err, error, "exit code %d, without a word", code);
     return err_set(err, error, "%s", why);
 }
 
+static bool went_well(const struct child_output *output)
+{
+    return WIFEXITED(output->status) && WEXITSTATUS(output->status) == EXIT_FINE;
+}
+
+int child_words(struct child_output *output, char **words, struct err *err)
+{
+    if (!went_well(output))
+        return failed(output, err);
+    if (words) {
+        *words = output->out.text;
+        output->out.text = NULL;
+    }
+    return 0;
+}
+
 int child_json(struct child_output *output, json_t **json, struct err *err)
 {
-    if (!WIFEXITED(output->status) || WEXITSTATUS(output->status) != EXIT_FINE)
+    if (!went_well(output))
         return failed(output, err);
     if (output->errors.length > 0)
         fputs(output->errors.text, stderr); /* a warning */

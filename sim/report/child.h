@@ -32,6 +32,8 @@ int child_run(const char *const *arguments, const struct child_watch *watch, str
 /* The JSON that a child of ours printed; its warnings are passed on. Where it failed: the one line that says why, as
  * its exit code means it. Cuts errors up. */
 int child_json(struct child_output *output, json_t **json, struct err *err);
+/* What it printed, if words is not NULL: the caller's then, NULL for nothing. Failures as above. */
+int child_words(struct child_output *output, char **words, struct err *err);
 void child_output_free(struct child_output *output);
 
 #endif
