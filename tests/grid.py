@@ -48,11 +48,13 @@ SUBSET = [
     point("lab-2x4", 1, "100 ms"),
     point("lab-2x4", 1, "21.3 ms", pipelined=True),
     point("lab-3x2", 1),
-    point("lab-3x2", 1, "50 ms", pipelined=True, strategies=REPLICATED),
-    point("lab-2x4", 1, "21.3 ms", "100 Mb/s", strategies=SHARDED),
+    point("lab-3x2", 1, pipelined=True, strategies=REPLICATED),
+    point("lab-2x4", 1, "21.3 ms", "1 Gb/s", strategies=SHARDED),
 ]
 GRID = (
     SUBSET
+    + [point("lab-3x2", 1, "50 ms", pipelined=True, strategies=REPLICATED)]
+    + [point("lab-2x4", 1, "21.3 ms", "100 Mb/s", strategies=SHARDED)]
     + [point("lab-2x4", 16, rtt) for rtt in ("1 ms", "5 ms", "21.3 ms", "50 ms", "100 ms")]
     + [point("lab-2x4", 16, "21.3 ms", rate) for rate in ("100 Mb/s", "2 Gb/s")]
     + [point("lab-2x4", 16, "21.3 ms", pipelined=True), point("lab-2x4", 16, "21.3 ms", strategies=SHARDED)]

@@ -96,14 +96,17 @@ struct connection {
     sg_sem_t listener, pump; /* NULL until the actor exists */
     double put_s, put_bytes; /* of what is on the wire: since when, how much of the message */
     struct tcp *tcp;         /* shared with the pair's other channels; NULL: messages leave at once and whole */
+    sg_sem_t turn;           /* of the pair; with tcp */
     bool bordered;           /* runs between border hosts: only its pump and listener touch it */
     struct connection *next; /* of the same sender */
 };
 
-/* The TCP connections from one simulated rank to another. */
+/* The TCP connections from one simulated rank to another. Messages of all channels go through them one after the other.
+ */
 struct pair_tcp {
     int from, to;
     struct tcp tcp;
+    sg_sem_t turn;
     struct pair_tcp *next;
 };
 

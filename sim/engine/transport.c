@@ -251,6 +251,7 @@ void sim_release(struct sim *sim)
         free(sim->wan[i].spans);
     while (sim->pairs) {
         struct pair_tcp *next = sim->pairs->next;
+        sg_sem_destroy(sim->pairs->turn);
         free(sim->pairs);
         sim->pairs = next;
     }

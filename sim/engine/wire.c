@@ -76,13 +76,13 @@ static struct tcp_path path_of(const struct sim *sim, const struct connection *c
                              .seed = scenario->seed + ((uint64_t)connection->from << 32) + (uint64_t)connection->to};
 }
 
-static struct tcp *tcp_between(struct sim *sim, const struct connection *connection)
+static struct pair_tcp *pair_between(struct sim *sim, const struct connection *connection)
 {
     struct pair_tcp *pair = sim->pairs;
     while (pair && (pair->from != connection->from || pair->to != connection->to))
         pair = pair->next;
     if (pair)
-        return &pair->tcp;
+        return pair;
     pair = sim_need(malloc(sizeof *pair));
     *pair = (struct pair_tcp){.from = connection->from, .to = connection->to, .next = sim->pairs};
     if (!rehearsal_find(sim->rehearsal, pair->from, pair->to, &pair->tcp)) {
@@ -90,7 +90,14 @@ static struct tcp *tcp_between(struct sim *sim, const struct connection *connect
         tcp_init(&pair->tcp, &path);
     }
     sim->pairs = pair;
-    return &pair->tcp;
+    pair->turn = sg_sem_init(1);
+    return pair;
+}
+
+static void use_pair(struct connection *connection, struct pair_tcp *pair)
+{
+    connection->tcp = &pair->tcp;
+    connection->turn = pair->turn;
 }
 
 static void set_figures(struct connection *connection)
@@ -124,7 +131,7 @@ struct connection *sim_connection(struct sim *sim, int from_rank, int to_rank, i
         .sim = sim, .from = from, .to = to, .channel = channel, .from_site = from_site, .to_site = to_site};
     connection->bordered = sim->borders && from_site != to_site;
     if (from_site != to_site && layout->scenario->transport.protocol == PROTOCOL_TCP)
-        connection->tcp = tcp_between(sim, connection);
+        use_pair(connection, pair_between(sim, connection));
     set_figures(connection);
     connection->next = sim->connections[from];
     sim->connections[from] = connection;
@@ -283,6 +290,8 @@ void wire_saw_end(struct message *message)
     record_message(connection->sim, message);
     /* A release lets others run, and once both sides are through the message is used again. */
     struct stream *sender = message->sender_waits, *receiver = message->receiver_waits;
+    if (connection->turn)
+        sg_sem_release(connection->turn);
     if (sender)
         sg_sem_release(sender->wake);
     if (receiver)
@@ -398,6 +407,8 @@ static void pump(int argc, char **argv)
             continue;
         if (shakes_hands(message) && handshake_end(message) > simgrid_get_clock())
             sg_actor_sleep_until(handshake_end(message));
+        if (connection->turn)
+            sg_sem_acquire(connection->turn);
         double left = connection->tcp ? send_in_rounds(connection, message) : message->bytes;
         connection->unput = message->next && !isnan(message->next->sent_s) ? message->next : NULL;
         wire_put(message, left);
