@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prediction beside measurement, point by point, with `longhaul compare`. Usage:
   tests/grid.py LONGHAUL                       the whole grid, as a table in Markdown
-  tests/grid.py LONGHAUL README.md --update    the same, written between README's lines <!-- grid -->
+  tests/grid.py LONGHAUL README.md --update    the same, written between README's lines <!-- tests/grid.py -->
   tests/grid.py LONGHAUL --subset              the small points, held to the bounds: median 5 %, worst 15 % (CI)
 Nothing is fitted to any row. Where chance decides (jitter, loss) a row is the mean over seeds, its bound 20 %."""
 import json
@@ -12,6 +12,7 @@ import time
 
 MEDIAN, WORST, BY_CHANCE = 0.05, 0.15, 0.20
 SEEDS = 5
+MARK = "<!-- tests/grid.py -->\n"
 
 # A gradient of so many MB: layers, hidden, vocabulary.
 GRADIENT = {1: (8, 64, 1024), 8: (4, 256, 3328), 16: (8, 256, 6656), 64: (8, 512, 13312), 256: (8, 1024, 26624)}
@@ -145,9 +146,9 @@ def main():
     say("\n" + last)
     if "--update" in sys.argv:
         block = "\n".join([HEAD, *lines, "", text, "", *chance, "", last, ""])
-        parts = open(sys.argv[2]).read().split("<!-- grid -->\n")
+        parts = open(sys.argv[2]).read().split(MARK)
         parts[1] = block
-        open(sys.argv[2], "w").write("<!-- grid -->\n".join(parts))
+        open(sys.argv[2], "w").write(MARK.join(parts))
 
 
 main()

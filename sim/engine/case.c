@@ -37,15 +37,6 @@ void one_site_init(struct one_site *one, const struct scenario *scenario)
     one_site_resize(one, scenario_gpus(scenario));
 }
 
-/* Ranks that are alike but for what chance does to each. */
-static bool draws(const struct scenario *scenario)
-{
-    bool any = false;
-    for (size_t i = 0; i < scenario->wan_count; i++)
-        any |= scenario->wan[i].loss_ratio > 0;
-    return any && scenario->transport.protocol == PROTOCOL_TCP;
-}
-
 int case_init(struct run_case *run, const struct scenario *scenario, const struct strategy *strategy,
               double kernel_efficiency, struct err *err)
 {
@@ -53,7 +44,9 @@ int case_init(struct run_case *run, const struct scenario *scenario, const struc
     int rc = step_plan_init(&run->plan, scenario, strategy, kernel_efficiency, err);
     if (rc < 0)
         return rc;
-    run->folds = step_foldable(&run->plan, &run->wan_flows) && !draws(scenario);
+    run->folds = step_foldable(&run->plan, &run->wan_flows);
+    /* In a queue ranks that are alike follow one another, and chance treats each as it likes. */
+    run->folds = run->folds && scenario->transport.protocol != PROTOCOL_TCP;
     run->no_bubble = run->plan;
     run->no_bubble.free_pipeline = true;
     return 0;

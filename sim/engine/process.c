@@ -188,6 +188,7 @@ static void set_up(struct process *process)
     sim->rehearsal = &process->rehearsal;
     if (job->probe_wan && !ACTORS_ARE_THREADS && !process->rehearses)
         sim->first_wan_byte = split_at_first_wan_byte;
+    sim->queues = zeroed(2 * job->scenario->wan_count, sizeof *sim->queues);
     sim->timeline = job->timeline && !process->rehearses ? timeline_new() : NULL;
 }
 

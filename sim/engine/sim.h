@@ -94,7 +94,6 @@ struct connection {
     int listen;                               /* messages that the listener has yet to see */
     bool listener_idle;
     sg_sem_t listener, pump; /* NULL until the actor exists */
-    double put_s, put_bytes; /* of what is on the wire: since when, how much of the message */
     struct tcp *tcp;         /* shared with the pair's other channels; NULL: messages leave at once and whole */
     sg_sem_t turn;           /* of the pair; with tcp */
     bool bordered;           /* runs between border hosts: only its pump and listener touch it */
@@ -132,6 +131,7 @@ struct sim {
     struct stream *streams;          /* all, for freeing */
     int running;
     struct message *spare;             /* freed messages */
+    double *queues;                    /* [2 * link + direction]: until when the queue before it is busy, with TCP */
     struct pair_tcp *pairs;            /* of TCP between sites; list, owned */
     const struct rehearsal *rehearsal; /* what the step before left of them; NULL: they are fresh */
     struct bulk *bulks;

@@ -8,10 +8,15 @@
  * A lost segment is sent again a round trip later (SACK, RFC 6675), and once a round trip at most the window shrinks to
  * 717/1024 of it; from then on it grows as CUBIC says (RFC 9438; net/ipv4/tcp_cubic.c), slow start only up to there.
  *
+ * A queue before a link serves first what came first (wire.c): a sender whose window is open hands it a whole message at
+ * the rate of its NIC, and who comes later waits.
+ *
  * Range: HyStart is taken to be off, as in the lab; buffers and queues larger than what is in flight, so that nothing
  * is lost but by the link's loss ratio, which hits every segment alike (a burst counts as one loss); tail losses are
- * found as fast as others; acknowledgements are not lost and take nothing of the way back; ranks that share a queue
- * have equal shares of it, and one that begins while others have filled it is not held up by them. */
+ * found as fast as others; acknowledgements are not lost and take nothing of the way back; a round trip is that of the
+ * empty path, whatever stands in the queues; every acknowledgement opens the window, also where the sender had too little
+ * to send to use it (Linux stops at twice what was in flight: where that decides, a step is predicted up to a sixth too
+ * short); what goes to another site takes nothing of a NIC from what stays. */
 #ifndef LONGHAUL_TCP_H
 #define LONGHAUL_TCP_H
 

@@ -61,7 +61,7 @@ static struct request *sim_isend(struct stream *stream, int to, int channel, str
     sim->messages++;
     bool pumped = wire_needs_receiver(message) || connection->bordered || connection->tcp;
     if (!connection->wire && !connection->unput && !pumped) {
-        wire_put(message, message->bytes);
+        wire_put(message);
         return &message->side[1];
     }
     if (!connection->unput)
@@ -120,7 +120,7 @@ static void wait_receive(struct stream *stream, struct message *message)
 {
     struct connection *connection = message->connection;
     double start_s = simgrid_get_clock();
-    bool own_eyes = !connection->bordered && !wire_takes_no_time(connection);
+    bool own_eyes = !connection->bordered && !wire_has_no_comm(connection);
     if (!wire_left(message) && own_eyes && connection->assigned == message->number && connection->listen == 0) {
         receive_directly(stream, message);
     } else if (!wire_left(message)) {
@@ -256,6 +256,7 @@ void sim_release(struct sim *sim)
         sim->pairs = next;
     }
     free(sim->wan);
+    free(sim->queues);
     free(sim->connections);
     free(sim->hosts);
     free(sim->borders);

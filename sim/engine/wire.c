@@ -5,7 +5,6 @@
 #include <math.h>
 #include <simgrid/comm.h>
 #include <simgrid/engine.h>
-#include <simgrid/host.h>
 #include <simgrid/link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -216,9 +215,14 @@ bool wire_needs_receiver(const struct message *message)
 /* ---- listener and pump */
 
 /* With an ideal fabric a message inside a site takes no time: there is nothing to simulate. */
-bool wire_takes_no_time(const struct connection *connection)
+static bool takes_no_time(const struct connection *connection)
 {
     return connection->sim->ideal.fabric && connection->from_site == connection->to_site;
+}
+
+bool wire_has_no_comm(const struct connection *connection)
+{
+    return connection->tcp || takes_no_time(connection);
 }
 
 static void kick(sg_sem_t *wake, struct connection *connection, xbt_main_func_t code, bool at_sender)
@@ -264,7 +268,7 @@ static void listener(int argc, char **argv)
 
 void wire_listen_for(struct connection *connection, const struct message *message)
 {
-    if (wire_takes_no_time(connection))
+    if (wire_has_no_comm(connection))
         return;
     for (; connection->assigned <= message->number; connection->assigned++)
         connection->listen++;
@@ -285,8 +289,6 @@ void wire_saw_end(struct message *message)
     struct connection *connection = message->connection;
     message->left_s = simgrid_get_clock();
     connection->wire = NULL;
-    if (connection->tcp && connection->put_bytes > 0)
-        tcp_sent(connection->tcp, connection->put_bytes, connection->put_s, message->left_s);
     record_message(connection->sim, message);
     /* A release lets others run, and once both sides are through the message is used again. */
     struct stream *sender = message->sender_waits, *receiver = message->receiver_waits;
@@ -323,23 +325,19 @@ static void enter_wan(struct sim *sim, const struct connection *connection)
     hook(sim);
 }
 
-void wire_put(struct message *message, double bytes)
+void wire_put(struct message *message)
 {
     struct connection *connection = message->connection;
-    if (wire_takes_no_time(connection)) {
+    if (takes_no_time(connection)) {
         wire_start_clock(message);
         wire_saw_end(message);
         return;
     }
     enter_wan(connection->sim, connection);
     connection->wire = message;
-    connection->put_s = simgrid_get_clock();
-    connection->put_bytes = bytes;
-    if (connection->tcp)
-        tcp_take(connection->tcp, bytes);
     if (posted(message) || eager(message))
         wire_start_clock(message);
-    sg_comm_t comm = sg_mailbox_put_init(wire_mailbox(connection), message, lround(bytes));
+    sg_comm_t comm = sg_mailbox_put_init(wire_mailbox(connection), message, lround(message->bytes));
     sg_comm_detach(comm, NULL);
     if (connection->wire == message &&
         (posted(message) ? connection->bordered || looks_away(message->receiver, message) : eager(message)))
@@ -354,32 +352,56 @@ static double handshake_end(const struct message *message)
     return fmax(asked_s, message->posted_s) + latency_s;
 }
 
-/* On the way of a connection, by the actor that calls, which waits until they have left. */
+/* What a host hands to its NIC at once, and what then crosses a queue whole: 64 KiB, as segmentation offload makes it;
+ * of a long message a sixteenth. */
+static double piece_of(double bytes)
+{
+    return fmax(bytes / 16, 65536);
+}
+
+/* Enters the queues on its way now, which serve first what came first; returns when it has left the last. */
+static double enter_queues(const struct connection *connection, double bytes)
+{
+    struct sim *sim = connection->sim;
+    const struct scenario *scenario = sim->layout->scenario;
+    double at_s = simgrid_get_clock();
+    for (size_t at = connection->from_site; at != connection->to_site;) {
+        long link = sim->layout->routes.next_link[at * scenario->site_count + connection->to_site];
+        double *busy_until_s = &sim->queues[2 * link + (scenario->wan[link].between[0] != at)];
+        at_s = fmax(at_s, *busy_until_s) + bytes / platform_wan_rate(sim->layout, &sim->ideal, link);
+        *busy_until_s = at_s;
+        at = route_other_end(scenario, link, at);
+    }
+    return at_s;
+}
+
+/* Sends bytes that the window allows, piece by piece as the NIC lets them go, and waits until they have left. */
 static void send_bytes(const struct connection *connection, double bytes)
 {
     const struct sim *sim = connection->sim;
-    if (connection->bordered)
-        sg_host_sendto(sim->borders[connection->from_site], sim->borders[connection->to_site], bytes);
-    else
-        sg_host_sendto(sim->hosts[connection->from], sim->hosts[connection->to], bytes);
+    double nic = sim->ideal.fabric ? platform_unlimited() : sim->layout->nic_byte_per_s, most = piece_of(bytes);
+    double start_s = simgrid_get_clock(), left_s = start_s;
+    for (double sent = 0; sent < bytes;) {
+        double piece = fmin(most, bytes - sent);
+        left_s = enter_queues(connection, piece);
+        sent += piece;
+        sg_actor_sleep_until(start_s + sent / nic);
+    }
+    sg_actor_sleep_until(fmax(left_s, start_s + bytes / connection->pace_byte_per_s));
 }
 
-/* Sends what the window holds back, round by round, and what was lost again. Returns what is left of the message for
- * the wire. */
-static double send_in_rounds(const struct connection *connection, struct message *message)
+/* Sends a message over TCP: in rounds where the window holds it back, and what was lost again. */
+static void send_by_tcp(const struct connection *connection, struct message *message)
 {
     struct tcp *tcp = connection->tcp;
     double left = message->bytes, wait_until_s = 0, again_s = 0;
     enter_wan(connection->sim, connection);
     wire_start_clock(message);
-    if (connection->sim->ideal.slow_start)
-        return left;
     tcp_wake(tcp, simgrid_get_clock());
     while (left > 0) {
-        double start_s = simgrid_get_clock(), room = tcp_room(tcp, start_s, &wait_until_s);
-        if (room >= left && tcp->loss_ratio <= 0)
-            return left;
-        if (room < 1) {
+        double start_s = simgrid_get_clock();
+        double room = connection->sim->ideal.slow_start ? left : tcp_room(tcp, start_s, &wait_until_s);
+        if (room < fmin(left, 1)) {
             sg_actor_sleep_until(wait_until_s);
             continue;
         }
@@ -392,7 +414,6 @@ static double send_in_rounds(const struct connection *connection, struct message
         if (lost > 0 && left <= lost && again_s > simgrid_get_clock())
             sg_actor_sleep_until(again_s);
     }
-    return 0;
 }
 
 static void pump(int argc, char **argv)
@@ -407,11 +428,16 @@ static void pump(int argc, char **argv)
             continue;
         if (shakes_hands(message) && handshake_end(message) > simgrid_get_clock())
             sg_actor_sleep_until(handshake_end(message));
-        if (connection->turn)
+        if (connection->tcp) {
             sg_sem_acquire(connection->turn);
-        double left = connection->tcp ? send_in_rounds(connection, message) : message->bytes;
+            connection->wire = message;
+            send_by_tcp(connection, message);
+        }
         connection->unput = message->next && !isnan(message->next->sent_s) ? message->next : NULL;
-        wire_put(message, left);
+        if (connection->tcp)
+            wire_saw_end(message);
+        else
+            wire_put(message);
     }
 }
 

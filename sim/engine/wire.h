@@ -16,14 +16,13 @@ void wire_free_connections(struct connection *first);
 bool wire_left(const struct message *message);
 /* Whether the pump puts it on the wire and waits for its receiver first: after handshakes, or in TCP's rounds. */
 bool wire_needs_receiver(const struct message *message);
-/* Whether messages of the connection take no time at all (ideal fabric): no SimGrid comm is made for them. */
-bool wire_takes_no_time(const struct connection *connection);
+/* Whether no SimGrid comm is made for its messages: TCP's, and those that take no time at all (ideal fabric). */
+bool wire_has_no_comm(const struct connection *connection);
 /* The earliest time the pair's connections let it leave, s. */
 double wire_paced_until(const struct message *message);
 
-/* Puts the last `bytes` of a message, all of it where nothing left in rounds, on the free wire, on behalf of the actor
- * that calls. */
-void wire_put(struct message *message, double bytes);
+/* Puts a message on the free wire, on behalf of the actor that calls. */
+void wire_put(struct message *message);
 /* Has the pump put connection->unput on the wire as soon as it may. */
 void wire_kick_pump(struct connection *connection);
 /* Has the listener see the ends of all messages up to this one. */
