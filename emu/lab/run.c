@@ -61,6 +61,12 @@ static bool is_measuring(const struct strategies *strategies)
     return strategies->json || strategies->timeline || strategies->strategy || strategies->steps;
 }
 
+static bool both_printed(const struct strategies *strategies)
+{
+    return strategies->json && strategies->timeline && !strcmp(strategies->json, "-") &&
+           !strcmp(strategies->timeline, "-");
+}
+
 static void check(const struct arguments *arguments, struct argp_state *state)
 {
     if (!arguments->request.scenario)
@@ -69,6 +75,8 @@ static void check(const struct arguments *arguments, struct argp_state *state)
         argp_error(state, "--strategies is what runs, on all hosts: no command and no --on beside it");
     else if (!arguments->runs_strategies && is_measuring(&arguments->strategies))
         argp_error(state, "--json, --timeline, --strategy and --steps are of --strategies");
+    else if (both_printed(&arguments->strategies))
+        argp_error(state, "--json - and --timeline -: only one of them can be printed");
     else if (!arguments->shell && !arguments->runs_strategies && !arguments->request.command)
         argp_error(state, "needs a command after the scenario, like: run lab-2x4 -- ping -c 3 east-0; or --strategies");
     else if (arguments->memory_bytes != 0 && (arguments->memory_bytes < MEMORY_LEAST || arguments->memory_bytes > 1e12))
