@@ -8,6 +8,9 @@ enum { IP_HEADER = 20, TCP_HEADER = 20, TIME_STAMPS = 12, ETHERNET_HEADER = 14, 
  * and tcp_rtt_estimator in net/ipv4/tcp_input.c. */
 #define TIMEOUT_VARIANCE_S 0.2
 
+/* The kernel counts silence and timeouts in whole ticks (jiffies): CONFIG_HZ 100, as in the lab. */
+#define TICK_S 10e-3
+
 double tcp_segment_bytes(double mtu_bytes)
 {
     return mtu_bytes - IP_HEADER - TCP_HEADER - TIME_STAMPS;
@@ -68,6 +71,9 @@ static double cubic_growth(struct tcp *tcp, double acknowledged, double now_s)
 static void end_round(struct tcp *tcp, double now_s)
 {
     double acknowledged = tcp->round_bytes, doubled = fmin(acknowledged, tcp->threshold_bytes - tcp->window_bytes);
+    double flight = fmax(tcp->round_bytes, tcp->flight_bytes);
+    doubled = fmin(doubled, 2 * flight - tcp->window_bytes); /* tcp_is_cwnd_limited */
+    tcp->flight_bytes = tcp->round_bytes;
     if (doubled > 0) {
         tcp->window_bytes += doubled;
         acknowledged -= doubled;
@@ -83,11 +89,14 @@ void tcp_wake(struct tcp *tcp, double now_s)
     double silence_s = now_s - tcp->sent_s;
     if (silence_s > tcp->rtt_s && !isnan(tcp->epoch_s))
         tcp->epoch_s += silence_s - tcp->rtt_s; /* bictcp_cwnd_event: CUBIC's clock stands still meanwhile */
-    if (isinf(silence_s) || silence_s <= tcp->timeout_s)
+    if (isinf(silence_s))
+        return;
+    double ticks = floor(silence_s / TICK_S), timeout = ceil(tcp->timeout_s / TICK_S);
+    if (ticks <= timeout)
         return;
     end_round(tcp, now_s);
     tcp->threshold_bytes = fmax(tcp->threshold_bytes, 0.75 * tcp->window_bytes); /* tcp_current_ssthresh */
-    while ((silence_s -= tcp->timeout_s) > 0 && tcp->window_bytes > tcp->least_bytes)
+    while ((ticks -= timeout) > 0 && tcp->window_bytes > tcp->least_bytes)
         tcp->window_bytes /= 2;
     tcp->window_bytes = fmax(tcp->window_bytes, tcp->least_bytes);
     tcp->open = false;

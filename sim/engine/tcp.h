@@ -1,22 +1,21 @@
 /* What TCP makes of a long path, as Linux does it: bytes of headers, a window that opens from ten segments, and that is
  * closed again by silence. No SimGrid here.
  *
- * In rounds: what may leave in one round trip is the window. A window that is acknowledged opens by as much (slow
- * start, RFC 5681 3.1; net/ipv4/tcp_cong.c, tcp_slow_start). Rounds last a round trip where the window leaves in less;
- * else the window does not hold anything up.
+ * In rounds: what may leave in one round trip is the window. What is acknowledged opens it by as much (slow start, RFC
+ * 5681 3.1; net/ipv4/tcp_cong.c, tcp_slow_start), up to twice what was in flight (include/net/tcp.h,
+ * tcp_is_cwnd_limited). Rounds last a round trip where the window leaves in less; else the window does not hold
+ * anything up.
  *
  * A lost segment is sent again a round trip later (SACK, RFC 6675), and once a round trip at most the window shrinks to
  * 717/1024 of it; from then on it grows as CUBIC says (RFC 9438; net/ipv4/tcp_cubic.c), slow start only up to there.
  *
- * A queue before a link serves first what came first (wire.c): a sender whose window is open hands it a whole message at
- * the rate of its NIC, and who comes later waits.
+ * A queue before a link serves first what came first (wire.c): a sender whose window is open hands it a whole message
+ * at the rate of its NIC, and who comes later waits.
  *
  * Range: HyStart is taken to be off, as in the lab; buffers and queues larger than what is in flight, so that nothing
  * is lost but by the link's loss ratio, which hits every segment alike (a burst counts as one loss); tail losses are
  * found as fast as others; acknowledgements are not lost and take nothing of the way back; a round trip is that of the
- * empty path, whatever stands in the queues; every acknowledgement opens the window, also where the sender had too little
- * to send to use it (Linux stops at twice what was in flight: where that decides, a step is predicted up to a sixth too
- * short); what goes to another site takes nothing of a NIC from what stays. */
+ * empty path, whatever stands in the queues; what goes to another site takes nothing of a NIC from what stays. */
 #ifndef LONGHAUL_TCP_H
 #define LONGHAUL_TCP_H
 
@@ -44,6 +43,7 @@ struct tcp {
     double window_bytes; /* payload that may be in flight */
     double round_s;      /* when this round began */
     double round_bytes;  /* left in it */
+    double flight_bytes; /* left in the one before */
     double sent_s;       /* when the sender last gave something to the network; -INFINITY: never */
     double timeout_s;    /* retransmission timeout */
     bool open;           /* the window has been seen to hold nothing up since the last silence */
@@ -60,7 +60,8 @@ struct tcp {
 void tcp_init(struct tcp *tcp, const struct tcp_path *path);
 
 /* Before something leaves at now_s. After a silence of more than a timeout the window is halved once for each timeout
- * that passed, down to the initial one (RFC 2861 section 3 and net/ipv4/tcp_output.c, tcp_cwnd_restart). */
+ * that passed, both in whole ticks, down to the initial one (RFC 2861 section 3 and net/ipv4/tcp_output.c,
+ * tcp_cwnd_restart). */
 void tcp_wake(struct tcp *tcp, double now_s);
 
 /* How much may leave at now_s without waiting, INFINITY where the window is open. If it is 0, *wait_until_s is when the

@@ -94,6 +94,32 @@ START_TEST(silence_closes_the_window)
 }
 END_TEST
 
+/* The kernel compares whole ticks: 22 of silence are not above 23 of 221.3 ms. */
+START_TEST(silence_is_counted_in_ticks)
+{
+    struct tcp tcp;
+    fresh(&tcp, 1);
+    tcp.window_bytes = 64 * INITIAL;
+    tcp.sent_s = 0;
+    tcp_wake(&tcp, tcp.timeout_s + 5e-3);
+    ck_assert_double_eq_tol(tcp.window_bytes, 64 * INITIAL, 1e-6);
+    tcp_wake(&tcp, 0.2405);
+    ck_assert_double_eq_tol(tcp.window_bytes, 32 * INITIAL, 1e-6);
+}
+END_TEST
+
+/* A sender that has too little to send does not open its window beyond twice that. */
+START_TEST(an_unused_window_stays)
+{
+    struct tcp tcp;
+    fresh(&tcp, 1);
+    for (int i = 0; i < 100; i++)
+        (void)send_all(&tcp, 2 * INITIAL, i * 0.15, 1e18);
+    ck_assert_double_le(tcp.window_bytes, 4 * INITIAL);
+    ck_assert_double_ge(tcp.window_bytes, 2 * INITIAL);
+}
+END_TEST
+
 /* Linux: round trip and at least 200 ms. */
 START_TEST(a_timeout_is_a_round_trip_and_200_ms)
 {
@@ -192,6 +218,8 @@ int main(void)
     tcase_add_test(tests, connections_open_side_by_side);
     tcase_add_test(tests, an_open_window_leaves_the_rate);
     tcase_add_test(tests, silence_closes_the_window);
+    tcase_add_test(tests, silence_is_counted_in_ticks);
+    tcase_add_test(tests, an_unused_window_stays);
     tcase_add_test(tests, a_timeout_is_a_round_trip_and_200_ms);
     tcase_add_test(tests, what_was_acknowledged_opens_the_next_step);
     tcase_add_test(tests, losses_are_as_many_as_asked);
