@@ -78,7 +78,7 @@ static void end_round(struct tcp *tcp, double now_s)
         tcp->window_bytes += doubled;
         acknowledged -= doubled;
     }
-    if (acknowledged > 0 && tcp->round_bytes >= tcp->window_bytes / 2)
+    if (acknowledged > 0 && tcp->window_bytes >= tcp->threshold_bytes && tcp->round_bytes >= tcp->window_bytes / 2)
         tcp->window_bytes += cubic_growth(tcp, acknowledged, now_s);
     tcp->round_bytes = 0;
     tcp->round_s = now_s;
