@@ -19,7 +19,8 @@ OMPI_MCA_btl_tcp_if_include=10.1.0.0/16 OMPI_MCA_btl=self,tcp LD_PRELOAD=libm.so
 holds out "10.1.0.0/16 self,tcp /run/longhaul/clock.so:libm.so.6"
 
 # A round trip is that of the link, by every clock, while the other ranks wait in a barrier; and in every run. Between
-# two polls with a sleep the sleep costs what it says and the poll nothing: 11 of 1 ms for a way of 10.65 ms.
+# two polls with a sleep the sleep costs what it says and the poll nothing: 22 of 1 ms for a round trip of 21.3 ms to a
+# rank that answers at once. (Were both to poll, it would be 22 or 23, as their sleeps happen to lie to each other.)
 ranks 0 ping 50
 first=${figures%% *}
 for figure in $figures; do

@@ -4,7 +4,7 @@
  *   ping N     N messages of 4 byte there and back between the first and the last rank while the others wait in a
  *              barrier: RTT by clock_gettime, by MPI_Wtime and by Fortran's name of it, in ms
  *   pairs N    the same between rank i and i + size / 2, all at once
- *   test N     the same between two ranks that poll with MPI_Test, and sleep 1 ms between two polls
+ *   test N     the same, where the first rank polls with MPI_Test and sleeps 1 ms between two polls
  *   spin N     N waits of 10.65 ms for a thread that sleeps: how long one takes by pthread_spin_lock, by sched_yield,
  * by usleep(0), in ms exit N     rank 1 exits with N abort      rank 1 aborts while the others wait for it */
 #include <dlfcn.h>
@@ -97,7 +97,7 @@ static void pairs(long n)
 static void test(long n)
 {
     if (rank == 0 || rank == size - 1)
-        time_bounces(size - 1 - rank, n, receive_testing);
+        time_bounces(size - 1 - rank, n, rank == 0 ? receive_testing : receive_waiting);
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
