@@ -9,15 +9,17 @@
 
 enum { SETS_MAX = 12 };
 
+/* lab-2x4 with ideal transport, unless the sets say otherwise. */
 static void analyse(const char *const *sets, enum analysis_fidelity fidelity, struct scenario *scenario,
                     struct result *result)
 {
     struct err err = {""};
     struct analysis_options options = {.fidelity = fidelity, .workers = 2};
-    size_t count = 0;
-    while (count < SETS_MAX && sets[count])
-        count++;
-    ck_assert_msg(scenario_load("lab-2x4", sets, count, scenario, &err) == 0, "%s", err.text);
+    const char *all[SETS_MAX + 1] = {"transport.protocol=ideal"};
+    size_t count = 1;
+    for (; count <= SETS_MAX && sets[count - 1]; count++)
+        all[count] = sets[count - 1];
+    ck_assert_msg(scenario_load("lab-2x4", all, count, scenario, &err) == 0, "%s", err.text);
     ck_assert_msg(analysis_run(scenario, &options, result, &err) == 0, "%s", err.text);
 }
 
@@ -32,18 +34,15 @@ static void finish(struct scenario *scenario, struct result *result)
 #define SITE(name) "{name: " #name ", " HARDWARE(3, 1) "}"
 #define FREE_LINK(from, to) "{between: [" #from ", " #to "], waves: 1, wave_rate: inf, rtt: 0 ms}"
 
-/* TCP across sites leaves the NICs out: only ideal transport is the same in one site. */
-#define IDEAL "transport.protocol=ideal"
-
 /* The network is free across sites: however many sites are one. Hops inside a site differ by latency alone. */
 static const char *const free_wan[][SETS_MAX] = {
-    {IDEAL, "wan.rtt=0 ms", "wan.wave_rate=inf"},
-    {IDEAL, "wan.rtt=0 ms", "wan.wave_rate=inf", "training.pipeline=2", "training.data=4", "training.global_batch=16"},
-    {IDEAL, "wan.rtt=0 ms", "wan.wave_rate=inf", "transport.slices=1", "transport.channels=2"},
-    {IDEAL, "datacenters=[" SITE(a) "]", "wan=", "training.data=3", "training.global_batch=6"},
-    {IDEAL, "datacenters=[" SITE(a) ", " SITE(b) ", " SITE(c) "]", "wan=[" FREE_LINK(a, b) ", " FREE_LINK(b, c) "]",
+    {"wan.rtt=0 ms", "wan.wave_rate=inf"},
+    {"wan.rtt=0 ms", "wan.wave_rate=inf", "training.pipeline=2", "training.data=4", "training.global_batch=16"},
+    {"wan.rtt=0 ms", "wan.wave_rate=inf", "transport.slices=1", "transport.channels=2"},
+    {"datacenters=[" SITE(a) "]", "wan=", "training.data=3", "training.global_batch=6"},
+    {"datacenters=[" SITE(a) ", " SITE(b) ", " SITE(c) "]", "wan=[" FREE_LINK(a, b) ", " FREE_LINK(b, c) "]",
      "training.data=9", "training.global_batch=18"},
-    {IDEAL, "datacenters=[" SITE(a) ", " SITE(b) ", " SITE(c) ", " SITE(d) "]",
+    {"datacenters=[" SITE(a) ", " SITE(b) ", " SITE(c) ", " SITE(d) "]",
      "wan=[" FREE_LINK(a, b) ", " FREE_LINK(b, c) ", " FREE_LINK(c, d) "]", "training.data=12",
      "training.global_batch=24"},
 };
@@ -207,10 +206,9 @@ END_TEST
 
 /* Not interleaved rings, whose every hop crosses the WAN, and not with handshakes: those stay messages. */
 static const char *const in_bulk[][SETS_MAX] = {
-    {IDEAL,
-     "strategies=[{name: a, allreduce: ring}, {name: b, allreduce: hierarchical}, {name: c, allreduce: hierarchical, "
+    {"strategies=[{name: a, allreduce: ring}, {name: b, allreduce: hierarchical}, {name: c, allreduce: hierarchical, "
      "sharding: optimizer}]"},
-    {IDEAL, THREE_SITES, THREE_LINKS, "training.data=12", "training.global_batch=24",
+    {THREE_SITES, THREE_LINKS, "training.data=12", "training.global_batch=24",
      "strategies=[{name: a, allreduce: ring}, {name: b, allreduce: ring, sharding: optimizer}]"},
 };
 
@@ -230,6 +228,28 @@ START_TEST(bulk_is_what_messages_give)
     }
     finish(&scenario, &bulk);
     finish(&again, &messages);
+}
+END_TEST
+
+/* Windows are open where steps of 16 MB follow each other at 21.3 ms: then TCP costs its headers, on the WAN and on the
+ * NICs, and nothing else. */
+START_TEST(tcp_costs_its_headers)
+{
+    static const char *const ideal_sets[SETS_MAX] = {"strategies=[{name: flat, allreduce: ring}]"};
+    static const char *const tcp_sets[SETS_MAX] = {"strategies=[{name: flat, allreduce: ring}]",
+                                                   "transport.protocol=tcp"};
+    struct scenario scenario, again;
+    struct result ideal, tcp;
+    analyse(ideal_sets, ANALYSIS_AUTO, &scenario, &ideal);
+    analyse(tcp_sets, ANALYSIS_AUTO, &again, &tcp);
+    const struct strategy_result *with = tcp.strategies, *without = ideal.strategies;
+    double headers_s = without->wan_busy_s * (1514.0 / 1448 - 1);
+    ck_assert_double_eq_tol(with->wan_busy_s, without->wan_busy_s + headers_s, 1e-9);
+    ck_assert_double_eq_tol(with->step.step_s - without->step.step_s, headers_s, 0.05 * headers_s);
+    ck_assert_double_eq_tol(with->slow_start_s, 0, 1e-9);
+    ck_assert_int_eq(with->step.fidelity, FIDELITY_MESSAGE);
+    finish(&scenario, &ideal);
+    finish(&again, &tcp);
 }
 END_TEST
 
@@ -299,6 +319,7 @@ int main(void)
     tcase_add_loop_test(tests, what_is_scarce_bounds, 0, sizeof bounds / sizeof *bounds);
     tcase_add_loop_test(tests, longer_and_slower_links_never_help, 0, 2);
     tcase_add_loop_test(tests, what_auto_folds_is_what_messages_give, 0, sizeof cases / sizeof *cases);
+    tcase_add_test(tests, tcp_costs_its_headers);
     tcase_add_test(tests, a_baseline_holds_all_gpus);
     tcase_add_test(tests, calibration_gives_back_what_was_measured);
     tcase_add_test(tests, calibration_gives_back_a_step);
