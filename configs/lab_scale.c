@@ -111,7 +111,8 @@ int scenario_lab_scale(const struct scenario *scenario, double kernel_efficiency
     int rc = made.sites && made.wan ? 0 : err_set(err, ENOMEM, "out of memory");
     if (!rc) {
         memcpy(made.sites, scenario->sites, scenario->site_count * sizeof *made.sites);
-        memcpy(made.wan, scenario->wan, scenario->wan_count * sizeof *made.wan);
+        if (scenario->wan_count > 0) /* else there is no list */
+            memcpy(made.wan, scenario->wan, scenario->wan_count * sizeof *made.wan);
         scale_training(&made, scenario);
         scale_network(&made, scenario);
         made.calibrate.present = false;
